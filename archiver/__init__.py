@@ -1,1 +1,1 @@
-"""Brings Kafka topics into Iceberg tables and gives the same records back."""
+"""Kafka topics as Iceberg tables, and the same records back."""

@@ -1,4 +1,4 @@
-"""`python -m archiver`, for when the `archiver` script isn't on the path."""
+"""`python -m archiver`."""
 
 from __future__ import annotations
 

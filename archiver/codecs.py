@@ -1,4 +1,4 @@
-"""The compression codecs of Kafka's batches, with their numbers and names."""
+"""Kafka's compression codecs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Codec(IntEnum):
-    """The compression codec of a batch, by its number in the batch's attributes."""
+    """The number is in the batch's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -17,12 +17,12 @@ class Codec(IntEnum):
 
     @property
     def word(self) -> str:
-        """The name in options and settings, such as zstd."""
+        """As in settings: zstd."""
         return self.name.lower()
 
     @classmethod
     def named(cls, word: str) -> Codec:
-        """Return the codec of this name in options and settings. Raises KeyError."""
+        """Raises KeyError."""
         return cls[word.upper()]
 
 

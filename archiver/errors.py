@@ -73,11 +73,10 @@ class ArchiverError(ContextError): ...
 
 
 class ConfigError(ArchiverError):
-    """Raised before any work starts. Names the key and what to do."""
+    """Raised before any work starts. Names the key."""
 
 
-class ConsentMissing(ConfigError):
-    """Nothing was removed. Says how to consent."""
+class ConsentMissing(ConfigError): ...
 
 
 class SourceError(ArchiverError): ...
@@ -102,13 +101,11 @@ class AccessDenied(SourceError):
 
 
 class LogTruncated(SourceError):
-    """The next read compares the log with what is archived."""
-
     retryable: ClassVar[bool] = True
 
 
 class DataLoss(SourceError):
-    """The log lost the next offsets, or contradicts the archive. Names the range."""
+    """Names the range."""
 
 
 class SchemaRegistryError(ArchiverError): ...
@@ -121,12 +118,11 @@ class SchemaRegistryUnavailable(SchemaRegistryError):
 class SchemaRegistryDenied(SchemaRegistryError): ...
 
 
-class UnknownSubject(SchemaRegistryError):
-    """Check the topic, the subject strategy and the URL."""
+class UnknownSubject(SchemaRegistryError): ...
 
 
 class NewerSchema(SchemaRegistryError):
-    """The schema is newer than the opened topic. The next run opens the topic with it."""
+    """The next run opens the topic with it."""
 
     retryable: ClassVar[bool] = True
 
@@ -137,27 +133,24 @@ class BadSchema(SchemaRegistryError): ...
 class CorruptBatch(ArchiverError): ...
 
 
-class UnencodableBatch(ArchiverError):
-    """Names the base offset and what is wrong."""
+class UnencodableBatch(ArchiverError): ...
 
 
 class ParseHalted(ArchiverError): ...
 
 
-class UnrecognizedHalted(ArchiverError):
-    """Names the offset."""
+class UnrecognizedHalted(ArchiverError): ...
 
 
 class SchemaChangeWaits(ArchiverError):
-    """Names the changes and the command that approves them."""
+    """Names the command that approves the changes."""
 
 
 class TopicBusy(ArchiverError):
     retryable: ClassVar[bool] = True
 
 
-class NoProgress(ArchiverError):
-    """The log has more records than the tasks returned."""
+class NoProgress(ArchiverError): ...
 
 
 class InjectedFault(ArchiverError):
@@ -170,13 +163,10 @@ class StorageError(ArchiverError): ...
 class ObjectMissing(StorageError): ...
 
 
-class StorageDenied(StorageError):
-    """Names the object, and the local file if it was kept."""
+class StorageDenied(StorageError): ...
 
 
 class CredentialsExpired(StorageDenied):
-    """The catalog vends no valid credentials now. It may later."""
-
     retryable: ClassVar[bool] = True
 
 
@@ -184,12 +174,11 @@ class StorageUnavailable(StorageError):
     retryable: ClassVar[bool] = True
 
 
-class UnknownFormat(StorageError):
-    """Names the file and the format."""
+class UnknownFormat(StorageError): ...
 
 
 class BadSegment(StorageError):
-    """Contradictory bytes, or a format version newer than this software."""
+    """Or the format version is newer than this software."""
 
 
 class EngineError(ArchiverError): ...
@@ -215,33 +204,28 @@ class ReplayError(ArchiverError): ...
 
 
 class NoTable(ReplayError):
-    """Never archived, or the table was dropped. Names both."""
+    """Never archived, or the table was dropped."""
 
 
-class ArchiveReplaced(ReplayError):
-    """Names both tables."""
+class ArchiveReplaced(ReplayError): ...
 
 
 class RecordsRetired(ReplayError):
-    """Records were retired before their reader reached them.
-
-    `position` is the reader's next offset, `first_offset` the first remaining one.
-    """
+    """`position` is the reader's next offset, `first_offset` the first remaining one."""
 
     @property
     def first_offset(self) -> int:
         return int(str(self.context["first_offset"]))
 
 
-class TargetReplaced(ReplayError):
-    """Names both topic ids."""
+class TargetReplaced(ReplayError): ...
 
 
 class ServeError(ArchiverError): ...
 
 
 class BadRequest(ServeError):
-    """No request of the protocol, or beyond a limit. The connection is closed."""
+    """The connection is closed."""
 
 
 class AuthenticationFailed(ServeError):
@@ -252,23 +236,21 @@ class IntakeError(ArchiverError): ...
 
 
 class BadBatch(IntakeError):
-    """Names the column or the key of the metadata. Sending the same bytes again doesn't help."""
+    """Sending the same bytes again doesn't help."""
 
 
-class BatchGap(IntakeError):
-    """Names the expected batch id."""
+class BatchGap(IntakeError): ...
 
 
 class BatchTooOld(IntakeError):
-    """The batch was taken in before. Its offsets are no longer kept."""
+    """The batch was taken in before."""
 
 
 class ClientTaken(IntakeError):
-    """Names the client. Nothing was taken in."""
+    """Nothing was taken in."""
 
 
-class ClientFenced(IntakeError):
-    """Names the current incarnation."""
+class ClientFenced(IntakeError): ...
 
 
 class IntakeFull(IntakeError):
@@ -283,13 +265,10 @@ class IntakeEnded(IntakeError):
     retryable: ClassVar[bool] = True
 
 
-class BadLog(IntakeError):
-    """Names the segment and the position."""
+class BadLog(IntakeError): ...
 
 
 class LogNotWritten(IntakeError):
-    """Names the log."""
-
     retryable: ClassVar[bool] = True
 
 
@@ -301,12 +280,12 @@ class SignatureInvalid(ArchiverError): ...
 
 
 class UpkeepError(ArchiverError):
-    """The rewrite was not made. Names the file."""
+    """The rewrite was not made."""
 
 
 class LocalStackError(ArchiverError): ...
 
 
 def blamed_file(error: ContextError, paths: Collection[str]) -> str | None:
-    """The file that an error names, so that a job can name it and continue with the remaining files."""
+    """The file that an error names, so that a job can continue with the rest."""
     return next((each for each in error.context.values() if isinstance(each, str) and each in paths), None)

@@ -26,8 +26,6 @@ _counting = threading.Lock()
 
 
 class FaultPoint(StrEnum):
-    """Of the archive job, in order."""
-
     AFTER_ASSIGN = "after_assign"
     AFTER_CREATE = "after_create"
     AFTER_PLAN = "after_plan"
@@ -41,8 +39,6 @@ class FaultPoint(StrEnum):
 
 
 class TransferPoint(StrEnum):
-    """Of a transfer to Kafka, in order."""
-
     TRANSFER_BEGUN = "transfer_begun"
     RECORDS_WRITTEN = "records_written"
     PROGRESS_WRITTEN = "progress_written"
@@ -50,24 +46,18 @@ class TransferPoint(StrEnum):
 
 
 class AuditPoint(StrEnum):
-    """Of each audit trail entry, in order, and of packing."""
-
     AUDIT_RECORDED = "audit_recorded"
     AUDIT_WRITTEN = "audit_written"
     PACK_WRITTEN = "pack_written"
 
 
 class RemovalPoint(StrEnum):
-    """Of the end of removed files, in the order of `expire` and `erase`."""
-
     SNAPSHOTS_EXPIRED = "snapshots_expired"
     FILES_DELETED = "files_deleted"
     ERASURE_NOTED = "erasure_noted"
 
 
 class IntakePoint(StrEnum):
-    """Of taking in batches and writing their files, in order."""
-
     WAL_APPENDED = "wal_appended"
     WAL_SYNCED = "wal_synced"
     TURN_BEGUN = "turn_begun"
@@ -78,8 +68,6 @@ class IntakePoint(StrEnum):
 
 
 class JournalPoint(StrEnum):
-    """Of summing up a journal, in order for each summary."""
-
     SUMMARY_WRITTEN = "summary_written"
     SUMMARY_COMPARED = "summary_compared"
     ENTRIES_REMOVED = "entries_removed"
@@ -89,7 +77,7 @@ _KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint, *RemovalPoint, *Journ
 
 
 def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint | JournalPoint | IntakePoint) -> None:
-    """Fail if the environment requests it here. Raises ConfigError and InjectedFault."""
+    """Raises ConfigError and InjectedFault."""
     wanted = os.environ.get(VARIABLE)
     if wanted is None:
         return

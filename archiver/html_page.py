@@ -1,4 +1,4 @@
-"""Self-contained HTML pages without scripts, with escaped text."""
+"""Self-contained HTML pages without scripts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _STYLE: Final = (
 
 
 def html_page(title: str, body: str, *, refresh_seconds: int | None = None) -> str:
-    """Return a page with an HTML `body`. With `refresh_seconds` browsers reload it."""
+    """`body` is HTML. Browsers reload the page after `refresh_seconds`."""
     refresh = "" if refresh_seconds is None else f'<meta http-equiv="refresh" content="{refresh_seconds}">'
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">{refresh}<title>{escape(title)}</title>'
@@ -22,7 +22,7 @@ def html_page(title: str, body: str, *, refresh_seconds: int | None = None) -> s
 
 
 def page_from_markdown(title: str, text: str) -> str:
-    """Convert Markdown with tables to a page. HTML in the text is escaped."""
+    """HTML in the text is escaped."""
     from markdown_it import MarkdownIt
 
     return html_page(title, MarkdownIt("commonmark", {"html": False}).enable("table").render(text))

@@ -1,4 +1,4 @@
-"""Shortens the start of small commands: late imports, no garbage collection while importing, pyarrow without pandas."""
+"""Shortens the start of small commands."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 
 def late_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[str], Any]:
-    """Return a package's `__getattr__`, which imports a name at its first use. `homes` has names by their module.
+    """Return a package's `__getattr__`, for imports at first use.
 
-    No name may be that of a module in the package: importing the module would replace it.
+    No name may be a module of the package: importing the module would replace it.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 
@@ -30,7 +30,7 @@ def late_names(package: str, homes: Mapping[str, Iterable[str]]) -> Callable[[st
 
 @contextmanager
 def quick_imports(*, for_good: bool = False) -> Iterator[None]:
-    """Import without garbage collections. With `for_good` later ones skip all existing objects."""
+    """With `for_good` later collections skip all existing objects."""
     if not gc.isenabled():
         yield
         return
@@ -51,7 +51,7 @@ class _NoPandas(MetaPathFinder):
 
 
 def spare_pandas() -> None:
-    """Keep pyarrow from importing pandas with its first array. Later imports of pandas, and `to_pandas`, still work."""
+    """Keep pyarrow from importing pandas. Later imports, and `to_pandas`, still work."""
     if "pandas" in sys.modules:
         return
     finder = _NoPandas()
@@ -66,7 +66,7 @@ def spare_pandas() -> None:
 
 @contextmanager
 def without_pandas() -> Iterator[None]:
-    """Prevent imports of pandas inside the block, for commands that rarely need pyarrow."""
+    """For commands that rarely need pyarrow."""
     finder = _NoPandas()
     sys.meta_path.insert(0, finder)
     try:

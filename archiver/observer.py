@@ -1,7 +1,7 @@
 """Observers: functions called with each event of a job.
 
-An error of an observer is logged once and ends its events, never the job (docs/adr/0036). Calls are serialized, and the
-thread of the event waits: return soon.
+An observer's error is logged once and ends its events, never the job (docs/adr/0036). Calls are serialized, and the
+event's thread waits: return soon.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ Observer: TypeAlias = Callable[[E], None]
 _LOG = logging.getLogger(__name__)
 
 
-def ignore(event: object) -> None:
-    """Default observer: do nothing."""
+def ignore(event: object) -> None: ...
 
 
 def all_of(*observers: Observer[E]) -> Observer[E]:
-    """An observer that calls `observers` in turn and never raises an Exception.
+    """Never raises an Exception. Serializes threads.
 
-    Serializes threads. Events from within a call come before events of waiting threads.
+    Events from within a call come before events of waiting threads.
     """
     working = list(observers)
     turn = threading.RLock()

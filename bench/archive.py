@@ -1,13 +1,12 @@
 """Time and CPU to archive a topic, compared with Spark's Kafka source and one fast process.
 
-Recipe: `python bench/archive.py [--records 500000] [--rounds 3] [--stack DIR] [--side NAME…] [--beside DIR]
-[--json FILE]`; the orders of bench/data.py in 4 partitions on an embedded stack. Warm sides with two slots take turns.
-CPU is user and system time of driver, JVM and Python workers; memory the peak of their proportional set sizes. Medians.
+The orders of bench/data.py in 4 partitions, with two slots. Warm sides take turns. CPU is of driver, JVM and Python
+workers; memory the peak of their proportional set sizes. Medians.
 
 - archiver: the whole job, with upload and commit
-- Spark, binary: Spark's Kafka source, key and value appended as binary to an Iceberg table
-- one process: confluent-kafka, ptars and pyarrow to a local Parquet file of the same content, with and without headers
-- beside, with `--beside`: the archiver of another checkout whose kernels are compiled
+- Spark, binary: key and value appended as binary to an Iceberg table
+- one process: confluent-kafka, ptars and pyarrow to a local Parquet file, with and without headers
+- beside: the archiver of another checkout, with compiled kernels
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""Speed of fetching whole record batches from an archive, compared with its records, and with aiokafka's writing.
+"""Speed of fetching whole record batches from an archive, compared with records, and with aiokafka's writing.
 
-Recipe: `python bench/batches.py [--megabytes 64] [--rounds 5] [--fetch 1048576] [--json FILE]`. Batches of 100 records
-of about 240 bytes are archived in a folder as raw values in files of 32 MB. `records` reads all records as a replay
-does, `batches` fetches all batches with each codec, `from anywhere` fetches 1 MiB at spread offsets, and `aiokafka`
-writes the records with its Cython builder. MB are uncompressed. Wall time, and CPU of the process.
+Batches of 100 records of 240 bytes, archived as raw values in local files of 32 MB. `records` replays, `batches`
+fetches everything with each codec, `from anywhere` fetches 1 MiB at spread offsets, `aiokafka` writes. Uncompressed MB,
+wall time and CPU.
 
-Results in MB/s of CPU, 2 cores under load 15, 64 MB: records 320; batches 190 uncompressed, 35 gzip, 128 snappy, 132
-lz4, 64 zstd; aiokafka's writing alone 280, 37, 215, 64 and 86. A fetch from anywhere took 48 ms, because Parquet
-decodes the earlier rows of the row group; a fetch from where the last one ended took 5.
+MB/s of CPU, 2 cores under load 15: records 320; batches 190 uncompressed, 35 gzip, 128 snappy, 132 lz4, 64 zstd;
+aiokafka 280, 37, 215, 64 and 86. A fetch from anywhere took 48 ms, because Parquet decodes the row group's earlier
+rows; a next fetch 5 ms.
 """
 
 from __future__ import annotations

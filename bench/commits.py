@@ -1,8 +1,8 @@
-"""Size of metadata.json and time to commit and plan, over many commits to a table.
+"""Size of metadata.json and time to commit and plan, over many commits.
 
-Recipe: `python bench/commits.py [COMMITS] [PARTITIONS]` (default 1,000 and 1; then a tenth as many over 10,000
-partitions; for the numbers in docs/operations.md 5,000). Commits of one file each, on a catalog that reads and writes
-the whole metadata.json. No snapshot counts as young. Planning time is given for each 1,000 files.
+Recipe: `python bench/commits.py [COMMITS] [PARTITIONS]` (default 1,000 and 1, then a tenth over 10,000 partitions;
+docs/operations.md: 5,000). Commits of one file read and write the whole metadata.json. No snapshot counts as young.
+Planning time per 1,000 files.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""Compaction compared with Spark's `rewrite_data_files` of the same table: MB a core rewrites in a second.
+"""Compaction compared with Spark's `rewrite_data_files`: MB that a core rewrites in a second.
 
-Recipe: `python bench/compact.py [--records 1000000] [--rounds 3] [--stack DIR] [--json FILE]`; the orders of
-bench/data.py in 4 partitions, archived to files of about 1 MiB on an embedded stack. The sides take turns, on fresh
-tables: the archiver's whole job in this process; Spark on one core by bin packing, then by sorting (`kafka.partition,
-kafka.offset`). Seconds are those of this process, or of the JVM after its first query; MB those of the old files. Each
-result is replayed, and its digest compared.
+The orders of bench/data.py in 4 partitions, in files of 1 MiB. Sides take turns on fresh tables: the archiver's job in
+this process; Spark on one core by bin packing, then by sorting. Seconds of the JVM count after its first query. Digests
+of the results are compared.
 """
 
 from __future__ import annotations

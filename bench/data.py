@@ -1,7 +1,6 @@
-"""The orders of the benchmarks, in a Kafka topic: 260 bytes each, zstd, batches of 1 MB, linger 100 ms.
+"""The benchmarks' orders in a Kafka topic: 260 bytes each, zstd, batches of 1 MB, linger 100 ms.
 
-Recipe: `python bench/data.py [--records 2000000] [--partitions 4] --bootstrap-servers HOST:PORT --topic NAME`. Without
-a broker, it only prints the sizes of the first 10,000 orders. Every run has the same orders: one per 37 ms of one day,
+Without a broker, it only prints the sizes of 10,000 orders. Every run has the same orders: one per 37 ms of one day,
 keyed by customer, with a header.
 """
 
@@ -68,7 +67,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def produce(bootstrap: str, topic: str, count: int) -> None:
-    """Produce the first `count` orders. Raises KafkaException."""
+    """Raises KafkaException."""
     send(bootstrap, topic, orders(count))
 
 

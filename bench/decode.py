@@ -1,8 +1,7 @@
-"""Speed of decoding Protobuf values to columns, compared with ptars (Rust), protarrow, pybufarrow (Go) and upb.
+"""Speed of decoding Protobuf to columns, compared with ptars (Rust), protarrow, pybufarrow (Go) and upb.
 
-Recipe: `python bench/decode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. The shapes of
-bench/values/shapes.py, by sides that take turns in one process. Medians, in MB of values for a second of one core's
-time. The archiver also tracks whether every byte can come back. protarrow's time includes upb's, which makes objects.
+Recipe: `python bench/decode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`, with
+bench/values/shapes.py. Median MB of values for a core's second. protarrow's time includes upb's, which makes objects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""Speed of encoding columns to Protobuf values, compared with ptars (Rust), protarrow and upb.
+"""Speed of encoding columns to Protobuf, compared with ptars (Rust), protarrow and upb.
 
-Recipe: `python bench/encode.py [--megabytes 4] [--rounds 11] [--shape NAME] [--json FILE]`. The reverse of
-bench/decode.py: each side starts from its columns, upb from its objects. A note says if a peer's values differ.
+As bench/decode.py, from each side's columns (upb: objects). A note says if values differ.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ SCANS = 3
 
 
 class SlowMeter(ReadMeter):
-    """Waits at each request, as a store over a network lets its clients wait."""
+    """Waits at each request, as over a network."""
 
     latency = 0.0
 
@@ -76,8 +76,6 @@ class SlowMeter(ReadMeter):
 
 @dataclass(frozen=True)
 class SearchedTable:
-    """The table, the keys in it, and its files."""
-
     lake: Lake
     made: Assignment
     keys: list[bytes]
@@ -151,7 +149,7 @@ def table_of(folder: Path, files: int, records: int) -> SearchedTable:
 
 
 def compare_sets(table: SearchedTable, latency: float) -> None:
-    """Look up values of a column with few values in turns: with hashes in the registry, with sets, and without."""
+    """Sides take turns: hashes in the registry, sets in the files, and neither."""
     kept = table.lake.values
     no_sets = patch.object(ParquetSegmentReader, "value_sets", new_callable=PropertyMock, return_value=ValueSets())
     sides = {
@@ -182,7 +180,6 @@ def compare_sets(table: SearchedTable, latency: float) -> None:
 
 
 def compare_index(table: SearchedTable, folder: Path, lookups: int, latency: float) -> None:
-    """Look keys up with an index of several runs, and of one."""
     for runs in (FAN_OUT - 1, 1):
         entries = len(table.keys) // runs
         index = LakeIndex(table.lake, folder / f"index-{runs}", "key", memory=entries * ENTRY_BYTES)
@@ -210,7 +207,7 @@ def compare_index(table: SearchedTable, folder: Path, lookups: int, latency: flo
 
 
 def timed(call: Callable[[], T]) -> tuple[tuple[float, float], T]:
-    """Call. Return the seconds and the CPU seconds of the process that it took, and the result."""
+    """Return seconds and CPU seconds of a call, and its result."""
     started, used = time.perf_counter(), time.process_time()
     result = call()
     return (time.perf_counter() - started, time.process_time() - used), result

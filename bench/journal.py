@@ -1,7 +1,6 @@
-"""The effect of summing up a journal: objects, bytes, and the time to list and read it.
+"""Objects, bytes and listing time of a journal, before and after it is summed up.
 
-Recipe: `python bench/journal.py [COMMITS] [PARTITIONS]` (default 10,000 and 1). It writes the commits of an archive job
-to the embedded object store, and lists and reads them before and after. Medians of five times.
+Recipe: `python bench/journal.py [COMMITS] [PARTITIONS]` (default 10,000 and 1). Medians of five.
 """
 
 from __future__ import annotations

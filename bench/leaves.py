@@ -1,8 +1,7 @@
-"""Cost of each column as Parquet: by the archiver's column writer, and by pyarrow's.
+"""Cost of each column as Parquet, by the archiver's column writer and pyarrow's.
 
-Recipe: `python bench/leaves.py [--records 400000] [--turns 5] [--top 12]`. A quarter of the orders of bench/data.py, by
-the archive job's plans, written to memory: all columns, then each alone, in pyarrow below its structs and lists. CPU
-seconds per million records, medians for the whole, least for columns.
+A quarter of the orders of bench/data.py, by the archive job's plans, in memory: all columns, then each alone, in
+pyarrow below its structs and lists. CPU seconds per million records, medians for the whole, least for columns.
 """
 
 from __future__ import annotations

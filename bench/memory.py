@@ -1,13 +1,10 @@
-"""Peak memory over all processes of a job, for several sizes of its work.
+"""Peak proportional memory over all processes of a job, for several sizes of its work (Linux).
 
-Recipe: `python bench/memory.py [--job archive] [--megabytes 1000 10000] [--way cut one] [--codec none] [--stack DIR]
-[--json FILE]`, on Linux. For each size (of the log; it takes twice that on disk), `archiver archive --once` runs with
-two slots on a topic of one partition, with the backlog `cut` into tasks, as by default, or in `one` task.
+For `--job archive`, sizes are of a log of one partition, and take twice that on disk. `archiver archive --once` has two
+slots, with the backlog `cut` into tasks, as by default, or in `one`.
 
-`--job compact [--files 4 16 48] [--each 32] [--memory 128MiB 32MiB]`: numbers of files, each of some MB, which one task
-of `archiver compact` merges; in order, and with overlapping offsets, whose rows wait in `--memory`, then on disk.
-
-Memory is that of driver, JVM, Python workers and their children, by the kernel's proportional set sizes.
+For `--job compact`, one task merges files in order, and with overlapping offsets, whose rows wait in `--memory`, then
+on disk.
 """
 
 from __future__ import annotations

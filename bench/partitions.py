@@ -1,7 +1,7 @@
-"""Cost of partitions by columns for a task: orders archived by day, and by day and two columns.
+"""Cost of partitions by columns: orders archived by day, and by day and two columns.
 
-Recipe: `python bench/partitions.py [--rounds 5] [--records 200000]`. The task reads its log from memory and writes
-files to a local disk. Medians of the processor time. `spilled` may keep 8 MiB in memory and spools the rest.
+The task reads its log from memory and writes local files. Medians of CPU time. `spilled` may keep 8 MiB in memory and
+spools the rest.
 """
 
 from __future__ import annotations

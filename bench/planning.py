@@ -1,10 +1,8 @@
 """Time and memory of planning in a table of very many files.
 
-Recipe: `python bench/planning.py [FILES] [FILES_A_MANIFEST]` (default 100,000 and 5,000; at least 20,000 files; for the
-numbers in README.md 1,000,000). Generated manifests (`tables.many_files`), with metrics of 69 columns, are read from a
-local folder. `columns` is the archiver's planning in the first process, `columns again` in the next one, with the cache
-on disk, `entries` (only with `--entries`; 15 KiB a file and more) pyiceberg's. Peaks are of resident memory, some 175
-MiB of it from imports.
+README.md: 1,000,000 files, at least 20,000. Generated manifests (`tables.many_files`), with metrics of 69 columns.
+`columns` is the archiver's planning in the first process, `columns again` in the next, with the cache on disk,
+`entries` pyiceberg's (15 KiB a file). Resident peaks have 175 MiB from imports.
 """
 
 from __future__ import annotations

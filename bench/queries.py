@@ -67,7 +67,7 @@ def lines(costs: dict[str, list[Cost]]) -> list[str]:
 def compared(
     ask: Ask, question: PlaneQuestion, tables: dict[str, str], turns: int, known: dict[str, Rows]
 ) -> dict[str, list[Cost]]:
-    """Query both tables in turns; the first turn warms up. Raises RuntimeError if answers differ."""
+    """The first turn warms up. Raises RuntimeError if answers differ."""
     costs: dict[str, list[Cost]] = {layout: [] for layout in tables}
     for turn in range(turns + 1):
         for layout, table in tables.items():

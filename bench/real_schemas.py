@@ -1,8 +1,4 @@
-"""Whether published schemas compile, and how fast.
-
-Recipe: `python bench/real_schemas.py`. It compiles every message of tests/vectors/real_schemas to a mapping with its
-Arrow type and its kernel program, and prints a line for each package.
-"""
+"""Whether published schemas (tests/vectors/real_schemas) compile, and how fast."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Speed of Fetch responses to records, and records to batches, compared with aiokafka and kafka-python.
 
-Recipe: `python bench/record_batch.py [--megabytes 16] [--rounds 11] [--codec NAME] [--json FILE]`. Batches of 100
-records of about 240 bytes, built by aiokafka (Cython). Seconds of one core's time, median and spread. A peer checks
-checksums and touches all fields of each record; kafka-python lacks snappy and lz4. The archiver makes columns, with the
-same checks. In the other direction, a peer gives each record to its builder.
+Batches of 100 records of 240 bytes, built by aiokafka (Cython). Seconds of one core, median and spread. The archiver
+makes columns; a peer touches all fields of each record, with the same checks, or gives each to its builder.
+kafka-python lacks snappy and lz4.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def batch(base_offset: int, codec: int, draw: random.Random) -> bytes:
 
 
 def batches(codec: str, size: int) -> tuple[bytes, int]:
-    """Return batches of about `size` bytes uncompressed, and their number of records."""
+    """Return about `size` bytes uncompressed, and the number of records."""
     draw = random.Random(1)
     count = max(size // len(batch(0, 0, draw)), 1)
     return b"".join(batch(at * RECORDS, CODECS[codec], draw) for at in range(count)), count * RECORDS

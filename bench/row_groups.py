@@ -1,8 +1,7 @@
 """Cost of a row group's number of rows for scans, lookups and writes.
 
-Recipe: `python bench/row_groups.py [--copies 6] [--turns 5]`. Two million flights (`tables.flights`) are written to
-local files by the job's writer, and queried by DuckDB, on one thread, and Polars. Seconds of CPU, medians of the turns
-after the first.
+Two million flights (`tables.flights`) in local files, queried by DuckDB, on one thread, and Polars. CPU seconds,
+medians without the first turn.
 """
 
 from __future__ import annotations

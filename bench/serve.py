@@ -1,17 +1,12 @@
-"""Speed of Kafka clients that read an archive through `archiver serve kafka`, compared with its source broker.
+"""Speed of Kafka clients on `archiver serve kafka`, compared with its source broker.
 
-Recipe: `python bench/serve.py [--records 500000] [--rounds 3] [--consumers 1 2 4] [--compression original] [--stack
-DIR] [--no-java] [--backoff MS] [--json FILE] [--first-of BYTES]`; the orders of bench/data.py in 4 partitions on an
-embedded stack, archived as typed columns. Each consumer is a process with its share of the partitions; seconds count
-from when all are ready until the last has read everything. Sides take turns: the broker, a server just started, and the
-server's cache. CPU is that of the server's process. `first record` is from a new consumer's assignment in the middle of
-a partition to its first record, at a server just started. Java is Kafka's ConsumerPerformance, one consumer. librdkafka
-stops fetching for a second when 100,000 records are queued; `--backoff` sets another pause. `--compression` names
-settings of `serve.compression`. Results are medians, with the least and the most: because of the pauses, the medians of
-five rounds differ by a tenth.
+The orders of bench/data.py in 4 partitions, as typed columns. Each consumer is a process with a share of the
+partitions; seconds count until the last has read everything. Sides take turns: the broker, a server just started, and
+its cache. CPU is of the server's process. `first record`: from an assignment in the middle of a partition, at a server
+just started. librdkafka stops fetching for a second when 100,000 records are queued; `--backoff` sets another pause.
+Because of the pauses, medians of five rounds differ by a tenth.
 
-`--first-of BYTES`, such as 10GB, measures first records only: of one partition with this many bytes, at offsets in its
-middle third. 10 GB take some 7 GB of disk and five minutes on two quiet cores.
+`--first-of 10GB` measures first records only, in one partition of this size, with 7 GB of disk in five minutes.
 """
 
 from __future__ import annotations
@@ -83,7 +78,6 @@ def read(address: str, topic: str, ends: dict[int, int], *, backoff: int, ready:
 
 
 def all_read(address: str, topic: str, ends: dict[int, int], readers: int, backoff: int) -> float:
-    """Return the seconds until this many readers have read everything."""
     ready, over = SPAWN.Barrier(readers + 1), SPAWN.Queue()
     shares = [{each: end for each, end in ends.items() if each % readers == number} for number in range(readers)]
     settings = {"backoff": backoff, "ready": ready, "over": over}

@@ -66,7 +66,7 @@ class StartedCheckout:
 
 
 def measured(stack: Stack, sides: Sequence[StartedCheckout], rounds: int, *, short: bool) -> None:
-    """Run the sides in turns. If `short`, only with commands that start no Java."""
+    """If `short`, only with commands that start no Java."""
     for side in sides:
         stack.produce(side.topic, *({"value": b"%d" % number} for number in range(RECORDS)))
     for number in range(rounds + 1):

@@ -1,9 +1,8 @@
-"""Stored bytes of orders, compared with plain Parquet of the same columns and Kafka's log.
+"""Stored bytes of orders, compared with plain Parquet and Kafka's log.
 
-Recipe: `python bench/stored_size.py [--records 200000] [--level 3] [--turns 7] [--columns] [--json FILE]`. The orders
-of bench/data.py are written by the job's writer, with and without `encodings = "plain"` in turns (CPU time: median and
-least), and by pyarrow, with zstd level 3 and with its defaults. Kafka's log is the size of its record batches,
-compressed as by bench/data.py.
+The orders of bench/data.py, by the job's writer, with and without `encodings = "plain"` (CPU time: median and least),
+and by pyarrow, with zstd level 3 and its defaults. Kafka's log is the size of its record batches, compressed as by
+bench/data.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Speedup of two threads over one, because the kernels release the GIL.
 
-Recipe: `python bench/threads.py [rounds]`. Each piece of work runs in one thread, then in two at once. Medians. Time
-that a thread waited for a core is subtracted, time that it waited for the other thread is not.
+Medians, less the time that a thread waited for a core (not for the other thread). Recipe: `python bench/threads.py
+[rounds]`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""How many bytes the three choices of `well_known_types` keep for a topic of Timestamps, by the clock of its producers.
+"""Bytes that each choice of `well_known_types` keeps for Timestamps, by the clock of the producers.
 
-Recipe: `python bench/times.py [--records 200000] [--json FILE]`. Readings of a sensor, each with the time of the
-reading, the time of sending, and a map and a list of times for every tenth; the clock counts nanoseconds as Go's does,
-microseconds, milliseconds or seconds. The job's own writer writes one partition, in batches of 1,000 records. CPU is
-that of decoding and writing, best of three. No servers are needed.
+Readings of a sensor, with times, maps and lists of times; the clock counts nanoseconds to seconds. The job's writer
+writes one partition, in batches of 1,000 records. CPU of decoding and writing, best of three.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ BATCH: Final = 1_000
 
 
 def readings(count: int, unit: int, kind: type[Any]) -> list[bytes]:
-    """Return the values. Times are whole multiples of `unit` nanoseconds."""
+    """Times are whole multiples of `unit` nanoseconds."""
     draw = random.Random(SEED)
 
     def at(nanoseconds: int) -> dict[str, int]:
@@ -76,7 +74,6 @@ def readings(count: int, unit: int, kind: type[Any]) -> list[bytes]:
 
 
 def records(values: list[bytes]) -> pa.RecordBatch:
-    """Return the records of one partition, in the columns of `archiver.wire`."""
     count = len(values)
     bounds = np.append(np.arange(0, count, BATCH), count)
     batches = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
@@ -97,7 +94,7 @@ def records(values: list[bytes]) -> pa.RecordBatch:
 
 
 def measured(batch: pa.RecordBatch, message: Descriptor, chosen: Any, path: Path) -> dict[str, float]:
-    """Write the file of one choice. Return its bytes, the share of its values that are kept raw, and CPU seconds."""
+    """Return the bytes, the share of values kept raw, and CPU seconds."""
     options = MappingOptions(well_known_types=chosen)
     row = assign(LedgerState(), value=closure(message), options=options).row
     started = time.process_time()
@@ -108,7 +105,6 @@ def measured(batch: pa.RecordBatch, message: Descriptor, chosen: Any, path: Path
 
 
 def main() -> None:
-    """Write the files and print their sizes."""
     parser = argparse.ArgumentParser(description="Timestamps")
     parser.add_argument("--records", type=int, default=200_000)
     parser.add_argument("--json", type=Path, help="a file for all the numbers")

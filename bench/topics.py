@@ -45,7 +45,7 @@ MIB = 1 << 20
 
 @contextmanager
 def most_connections(dsn: str) -> Iterator[list[int]]:
-    """Yield a list whose only number is the most connections that the database had at once, without the watcher's."""
+    """Yield the most connections at once, without the watcher's."""
     most, over = [0], threading.Event()
 
     def watch() -> None:

@@ -93,7 +93,7 @@ def timed(run: Any) -> dict[str, float]:
 
 
 def on_spark(config: Path, topic: str, slots: int, rounds: int, cores: int) -> Iterator[dict[str, float]]:
-    """Verify in a process whose Spark has this many slots; the first run, which starts workers, isn't counted."""
+    """The first run, which starts workers, isn't counted."""
     command = [sys.executable, __file__, "--child", str(config), topic, str(slots), str(rounds), str(cores)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.PIPE, text=True) as child:  # noqa: S603
         assert child.stdout is not None
@@ -105,7 +105,6 @@ def on_spark(config: Path, topic: str, slots: int, rounds: int, cores: int) -> I
 
 
 def child(config: Path, topic: str, slots: int, rounds: int, cores: int) -> None:
-    """Verify on Spark, a turn for each line on standard input."""
     keep_to(cores)
     options = {**load_config(config).spark, "master": f"local[{slots}]"}
     with SparkEngine.start(options, preloaded=MODULES, heaps=HEAPS) as engine:

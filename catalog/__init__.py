@@ -1,4 +1,4 @@
-"""What the archiver remembers: the registry in Postgres, and tables in an Iceberg REST catalog.
+"""The archiver's memory: the registry in Postgres, and tables in an Iceberg REST catalog.
 
 Nothing here reads Kafka or writes data files.
 """

@@ -27,10 +27,7 @@ _Group: TypeAlias = tuple[str, Rewrite, RewriteGroup]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurrentRanges:
-    """The table's current ranges.
-
-    `account` has the expected rows by offset. `erased` are (partition, start, end) with the commit.
-    """
+    """`erased` are (partition, start, end) with the commit."""
 
     ranges: tuple[StoredRange, ...] = ()
     account: tuple[Interval, ...] = ()
@@ -45,10 +42,9 @@ def current_ranges(
     *,
     keeps_replaced: bool = False,
 ) -> CurrentRanges:
-    """The ranges in commit order, and with `keeps_replaced` all files that left the table.
+    """Commits come with their journal name; entries of one name are parts of one commit.
 
-    Commits come with their journal name; entries of one name are parts. Later ranges replace overlapping ones, as after
-    a refill.
+    Later ranges replace overlapping ones, as after a refill.
     """
     by_name: dict[str, JournaledCommit] = {}
     for name, commit in sorted(commits, key=lambda each: each[0]):
@@ -188,7 +184,7 @@ def _partition_of(value: HasOffsets) -> int:
 
 
 def _latest(ranges: Sequence[StoredRange]) -> tuple[set[str], dict[str, str | None]]:
-    """The ids of ordered ranges that no later range overlaps, and the commits of later ranges by the other ids."""
+    """Return ids that no later range overlaps, and the later commits of the remaining ids."""
     kept: set[str] = set()
     replaced: dict[str, str | None] = {}
     covered: dict[int, list[tuple[int, int, str | None]]] = {}

@@ -15,7 +15,6 @@ _MODULUS: Final = 1 << 128
 
 
 def digest_text(total: int) -> str:
-    """The digest of a sum of hashes, modulo 2^128."""
     return f"{total % _MODULUS:032x}"
 
 

@@ -56,67 +56,51 @@ class RegistryError(CatalogError): ...
 
 
 class RegistryUnreachable(RegistryError):
-    """No answer, a lost connection, a lock timeout, or a deadlock."""
-
     retryable: ClassVar[bool] = True
 
 
-class RegistryMisnamed(RegistryError):
-    """An invalid dsn. No server was contacted."""
+class RegistryMisnamed(RegistryError): ...
 
 
-class RegistryPooled(RegistryError):
-    """A pooler shares sessions between clients."""
+class RegistryPooled(RegistryError): ...
 
 
-class RegistryDenied(RegistryError):
-    """User, password, right or database name is wrong."""
+class RegistryDenied(RegistryError): ...
 
 
-class RegistryOutdated(RegistryError):
-    """The database has migrations unknown to this archiver."""
+class RegistryOutdated(RegistryError): ...
 
 
-class RegistryNotMigrated(RegistryError):
-    """Migrations are missing; readers don't apply them."""
+class RegistryNotMigrated(RegistryError): ...
 
 
 class RegistryBehind(RegistryError):
-    """The table is newer than the registry, or another table."""
+    """Also if the catalog has another table."""
 
 
 class CoordinatorDeposed(RegistryError):
-    """Offsets of a node that no longer coordinates. Nothing was stored."""
-
     retryable: ClassVar[bool] = True
 
 
-class OffsetBudgetReached(RegistryError):
-    """Names owner and budget. Nothing was stored."""
+class OffsetBudgetReached(RegistryError): ...
 
 
-class LogElsewhere(RegistryError):
-    """Names both logs. Nothing was changed."""
+class LogElsewhere(RegistryError): ...
 
 
-class LogAbandoned(RegistryError):
-    """Names the log. Nothing was changed."""
+class LogAbandoned(RegistryError): ...
 
 
-class RewriteRefused(RegistryError):
-    """New files differ in offsets, number or digest of records."""
+class RewriteRefused(RegistryError): ...
 
 
-class RecordsHeld(RegistryError):
-    """Names hold and offsets. Nothing was changed."""
+class RecordsHeld(RegistryError): ...
 
 
 class WouldBecomeRaw(RegistryError): ...
 
 
 class ColumnsMoved(RegistryError):
-    """Another process made a schema version. Nothing was stored."""
-
     retryable: ClassVar[bool] = True
 
 
@@ -131,83 +115,67 @@ class TableError(CatalogError): ...
 
 
 class CatalogUnreachable(TableError):
-    """No answer, an unclear one, or other commits before each attempt."""
-
     retryable: ClassVar[bool] = True
 
 
-class CatalogDenied(TableError):
-    """Wrong credentials, or a missing right on catalog, table or storage."""
+class CatalogDenied(TableError): ...
 
 
-class CatalogRefused(TableError):
-    """The catalog understood the request and won't do it."""
+class CatalogRefused(TableError): ...
 
 
 class ViewsUnsupported(CatalogRefused): ...
 
 
-class NotOurView(TableError):
-    """Nothing was changed."""
+class NotOurView(TableError): ...
 
 
 class MetadataUnwritable(TableError):
-    """The store refused a manifest. Nothing was committed."""
-
     retryable: ClassVar[bool] = True
 
 
-class MetadataDamaged(TableError):
-    """A truncated or unreadable manifest or list. Names the file and what it lacks."""
+class MetadataDamaged(TableError): ...
 
 
 class PartitionAhead(TableError):
-    """Names both offsets. The ranges stay staged."""
+    """The ranges stay staged."""
 
     retryable: ClassVar[bool] = True
 
 
-class NotOurTable(TableError):
-    """Of another topic or cluster, or not made by the archiver."""
+class NotOurTable(TableError): ...
 
 
-class PartitioningChanged(NotOurTable):
-    """The partition values of the archiver's files have another meaning now."""
+class PartitioningChanged(NotOurTable): ...
 
 
-class UnfitPartitioning(TableError):
-    """Names the term and the reason."""
+class UnfitPartitioning(TableError): ...
 
 
-class UnnamedType(TableError):
-    """SQL can't create the type. Names the column."""
+class UnnamedType(TableError): ...
 
 
-class NewerFormat(TableError):
-    """`archiver.format-version` is above this archiver's."""
+class NewerFormat(TableError): ...
 
 
 class RowsAltered(TableError):
-    """Archived rows changed or duplicated by other engines. Archiving continues."""
+    """Archiving continues."""
 
 
 class TableMissing(TableError): ...
 
 
-class FormatUpgraded(TableError):
-    """An Iceberg format that isn't written, or an unreadable type."""
+class FormatUpgraded(TableError): ...
 
 
-class FilesShared(TableError):
-    """`gc.enabled` is false. Nothing was deleted."""
+class FilesShared(TableError): ...
 
 
-class RolledBack(TableError):
-    """Names the lost offsets."""
+class RolledBack(TableError): ...
 
 
 class RowsRemoved(TableError):
-    """Names the offsets. Archiving continues."""
+    """Archiving continues."""
 
 
 class SchemaConflict(TableError): ...

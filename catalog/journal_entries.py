@@ -1,7 +1,4 @@
-"""Journal entries as JSON: schema versions, commits and first offsets (docs/stored-files.md).
-
-With the table they restore the registry.
-"""
+"""Journal entries as JSON: schema versions, commits and first offsets (docs/stored-files.md)."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ SUMMARY_FORMAT: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledSchema:
-    """A schema version, and the whole ledger of field ids at that time."""
+    """`entries` is the whole ledger of field ids at that time."""
 
     version: SchemaVersion
     record: VersionRecord
@@ -72,7 +69,7 @@ class JournaledSchema:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. Raises RegistryOutdated if a newer archiver wrote it."""
+        """Raises RegistryOutdated if a newer archiver wrote it."""
         check_format(value)
         number, fingerprint = value["version"], value["fingerprint"]
         return cls(
@@ -90,19 +87,18 @@ class JournaledSchema:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledCommit:
-    """A commit's ranges or rewrite. `commit_id` is None if its snapshot had expired."""
+    """`commit_id` is None if the snapshot had expired."""
 
     commit_id: str | None
     ranges: tuple[TranslatedRange, ...] = ()
     rewrite: Rewrite | None = None
 
     def joined(self, other: Self) -> Self:
-        """The commit with the ranges of both, which may be partial."""
+        """Both may be partial."""
         ranges = {one.id: one for one in (*other.ranges, *self.ranges)}
         return replace(self, ranges=tuple(ranges.values()), rewrite=self.rewrite or other.rewrite)
 
     def contradicts(self, other: Self) -> str | None:
-        """The contradiction of two entries of this commit, if any."""
         known = {range_.id: range_ for range_ in self.ranges}
         for range_ in other.ranges:
             if range_.id in known and _differ(known[range_.id], range_):
@@ -112,7 +108,7 @@ class JournaledCommit:
         return None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, without column statistics."""
+        """Without column statistics."""
         return {
             "format": self._format,
             "commit_id": self.commit_id,
@@ -131,7 +127,7 @@ class JournaledCommit:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. Raises RegistryOutdated if a newer archiver wrote it."""
+        """Raises RegistryOutdated if a newer archiver wrote it."""
         check_format(value, *COMMIT_FORMATS)
         return cls(
             commit_id=value["commit_id"],
@@ -151,17 +147,16 @@ class JournaledStarts:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. Raises RegistryOutdated if a newer archiver wrote it."""
+        """Raises RegistryOutdated if a newer archiver wrote it."""
         check_format(value)
         return cls(starts={int(partition): int(start) for partition, start in value["starts"].items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalContents:
-    """A journal's content: ascending schema versions, and the table's current ranges.
+    """`ranges` are the table's current ones, `erased` spans with their commit, `holds` all ever placed.
 
-    `account` has the expected rows by offset, `first_offsets` the retention, `erased` spans with their commit.
-    `replaced` files left the table. `holds` are all ever placed.
+    Schema versions ascend. `replaced` files left the table.
     """
 
     schemas: tuple[JournaledSchema, ...] = ()
@@ -175,7 +170,6 @@ class JournalContents:
 
     @property
     def ledger(self) -> LedgerState:
-        """The ledger at the newest schema version."""
         if not self.schemas:
             return LedgerState()
         newest = self.schemas[-1]
@@ -258,7 +252,7 @@ def _entry(value: Mapping[str, Any]) -> LedgerEntry:
 
 
 def check_format(value: Mapping[str, Any], *known: int) -> None:
-    """Raise RegistryOutdated unless the format is one of `known`, by default the first."""
+    """Raises RegistryOutdated unless the format is one of `known`, by default the first."""
     if value.get("format") not in (known or (FORMAT,)):
         raise RegistryOutdated(
             "the journal was written by a newer archiver: upgrade this one", found=value.get("format")

@@ -25,14 +25,14 @@ _GZIP: Final = 16 + zlib.MAX_WBITS
 
 @dataclass(frozen=True, slots=True, order=True)
 class CommitEntry:
-    """A commit's entry: the one line of its object."""
+    """`data` is the one line of the commit's object."""
 
     name: str
     data: bytes
 
     @property
     def commit(self) -> JournaledCommit:
-        """Parse it. Raises RegistryOutdated for a newer archiver's; ValueError, KeyError or TypeError if damaged."""
+        """Raises RegistryOutdated for a newer archiver's; ValueError, KeyError or TypeError if damaged."""
         return JournaledCommit.from_json(json.loads(self.data))
 
     @property
@@ -42,13 +42,13 @@ class CommitEntry:
 
 @dataclass(frozen=True, slots=True)
 class JournalSummary:
-    """Entries by name, unique. A name comes twice if two objects of one commit differ."""
+    """Entries by name. A name comes twice if two objects of one commit differ."""
 
     entries: tuple[CommitEntry, ...]
 
     @classmethod
     def of(cls, entries: Iterable[CommitEntry]) -> Self:
-        """The summary of at least one entry."""
+        """At least one entry."""
         return cls(tuple(sorted(set(entries))))
 
     @property
@@ -71,7 +71,7 @@ class JournalSummary:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_bytes` wrote. Raises ValueError, KeyError or TypeError if damaged."""
+        """Raises ValueError, KeyError or TypeError if damaged."""
         size = int(value["bytes"])
         unpacking = zlib.decompressobj(_GZIP)
         try:
@@ -88,7 +88,7 @@ class JournalSummary:
 
 
 def entries_in(name: str, data: bytes) -> Iterator[CommitEntry]:
-    """The commit entries in a journal object: an entry, a summary, or a merged object of an older archiver.
+    """The object is an entry, a summary, or a merged object of an older archiver.
 
     Raises RegistryOutdated for a newer archiver's; ValueError, KeyError or TypeError if damaged.
     """

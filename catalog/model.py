@@ -32,31 +32,30 @@ SchemaNumber: TypeAlias = int | UUID
 
 
 class SchemaIdentity(NamedTuple):
-    """A schema of a schema registry. `context` is like `:.team:`, empty for the default and GUIDs."""
+    """`context` is like `:.team:`, empty for the default and GUIDs."""
 
     number: SchemaNumber
     context: str = ""
 
 
 def new_id() -> str:
-    """Make a ULID, which sorts by time: 26 characters. Names files, ranges and commits."""
+    """Make a ULID, which sorts by time: 26 characters."""
     return str(ULID())
 
 
 def file_name(path: str) -> str:
-    """The last part of a path, which identifies a file of the archiver even after a move: it has a ULID."""
+    """It identifies a file of the archiver even after a move: it has a ULID."""
     return path.rpartition("/")[2]
 
 
 def ulid_in(path: str) -> str | None:
-    """The ULID at the end of a file name, if any."""
     stem = file_name(path).rpartition(".")[0]
     name = stem[-_ULID:].upper()
     return name if len(name) == _ULID and name.isalnum() else None
 
 
 class FileState(StrEnum):
-    """The state of a range on its way to the table (docs/concepts.md)."""
+    """A range's way to the table (docs/concepts.md)."""
 
     UPLOADED = "uploaded"
     """The fence accepted it. Its files are in the object store and wait for a commit."""
@@ -105,7 +104,7 @@ class DataFileInfo:
 
     `raw_values` are kept whole in `__raw__`. Bounds are in single-value serialization, timestamps Kafka's in ms.
     `digest` (docs/digest.md) is None for older files, `recognition` if not counted. `is_sorted` if rows are by
-    (partition, offset). `values` has some columns' values. The last three aren't in the JSON.
+    (partition, offset). The last three fields aren't in the JSON.
     """
 
     path: str
@@ -129,7 +128,7 @@ class DataFileInfo:
     values: ValueTerms | None = field(default=None, compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values: field ids as strings, bounds as base64, without the first format."""
+        """Field ids as strings, bounds as base64, without the first format."""
         return {
             "path": self.path,
             "size_bytes": self.size_bytes,
@@ -147,7 +146,6 @@ class DataFileInfo:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         counts = {name: {int(key): count for key, count in value[name].items()} for name in _COUNTS}
         bounds = {name: {int(key): a2b_base64(text) for key, text in value[name].items()} for name in _BOUNDS}
         plain = {name: item for name, item in value.items() if name not in _PARTITION}
@@ -168,12 +166,10 @@ def file_json(file: DataFileInfo) -> dict[str, Any]:
 
 
 def file_from_json(value: Mapping[str, Any]) -> DataFileInfo:
-    """Read what `file_json` wrote, among other keys."""
     return recognized(DataFileInfo.from_json(value["file"]), value.get("recognition"))
 
 
 def recognized(file: DataFileInfo, counts: Mapping[str, Any] | None) -> DataFileInfo:
-    """The file with counts from JSON, None if not counted."""
     return file if counts is None else replace(file, recognition=Recognition.from_json(counts))
 
 
@@ -186,7 +182,7 @@ class TranslatedRange:
     """A range of one partition, from translation to commit.
 
     The `files` hold exactly its records, and are committed together; none without surviving records. `leader_epoch` is
-    the last one, -1 for none. `lost` offsets were missing in the log, and accepted.
+    the last one. `lost` offsets were missing in the log, and accepted.
     """
 
     id: str
@@ -211,7 +207,7 @@ class TranslatedRange:
 
     @property
     def file(self) -> DataFileInfo | None:
-        """The only file, if any. Raises ValueError for several."""
+        """Raises ValueError for several files."""
         if len(self.files) > 1:
             msg = f"{self.topic}/{self.partition} {self.span} is in {len(self.files)} files"
             raise ValueError(msg)
@@ -223,7 +219,6 @@ class TranslatedRange:
 
     @property
     def digest(self) -> str | None:
-        """The sum of its files' digests, None if one is missing."""
         return add_digests(file.digest for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
@@ -259,7 +254,7 @@ _PLAIN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """The fence's answer: accepted ranges, and ranges that don't continue their partition."""
+    """`rejected` ranges don't continue their partition."""
 
     accepted: tuple[TranslatedRange, ...]
     rejected: tuple[TranslatedRange, ...]
@@ -267,8 +262,6 @@ class Staged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StateCount:
-    """Ranges, files, rows and bytes in one state."""
-
     ranges: int
     rows: int
     size_bytes: int

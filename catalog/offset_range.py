@@ -8,19 +8,16 @@ from typing import Protocol, Self, TypeVar
 
 
 class HalfOpen(Protocol):
-    """A value that is about the offsets [start_offset, end_offset) of a partition."""
+    """A value about the offsets [start_offset, end_offset) of a partition."""
 
     @property
-    def partition(self) -> int:
-        """The partition."""
+    def partition(self) -> int: ...
 
     @property
-    def start_offset(self) -> int:
-        """The first offset."""
+    def start_offset(self) -> int: ...
 
     @property
-    def end_offset(self) -> int:
-        """The offset after the last one."""
+    def end_offset(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,7 +42,6 @@ class OffsetRange:
 
     @property
     def end(self) -> int:
-        """The offset after the last one."""
         return self.last + 1
 
     def __len__(self) -> int:
@@ -71,7 +67,7 @@ Second = TypeVar("Second", bound=HasOffsets)
 
 
 def hull(ranges: Iterable[OffsetRange]) -> OffsetRange:
-    """The smallest range with these (at least one) of one partition."""
+    """At least one range, all of one partition."""
     every = tuple(ranges)
     return OffsetRange(
         every[0].partition, min(offsets.first for offsets in every), max(offsets.last for offsets in every)

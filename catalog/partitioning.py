@@ -21,7 +21,7 @@ INGEST_IDS: Final = frozenset((INGEST_TIMESTAMP_ID, FLAT_INGEST_TIMESTAMP_ID))
 
 @dataclass(frozen=True, slots=True)
 class Transform:
-    """A transform that the archiver computes; pyiceberg_core has its function of values, by this name.
+    """pyiceberg_core has the function of values by this name.
 
     `suffix` ends the names of partition columns. `unit` is numpy's, of a time.
     """
@@ -60,14 +60,14 @@ def is_time(transform: str) -> bool:
 
 
 def function_of(transform: str) -> tuple[str, str]:
-    """Split `bucket[16]` into function and width, which is empty without one."""
+    """Split `bucket[16]` into function and width, which may be empty."""
     function, _, width = transform.rstrip("]").partition("[")
     return function, width
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionTerm:
-    """A term of `partition_by`. `source` is a dotted column, None for the ingest timestamp."""
+    """`source` is a dotted column, None for the ingest timestamp."""
 
     transform: str
     source: str | None
@@ -108,7 +108,7 @@ def _is_column(text: str) -> bool:
 
 
 def terms_of(texts: Sequence[str]) -> tuple[PartitionTerm, ...]:
-    """Parse configured terms. Raises ValueError for wrong or repeated ones."""
+    """Raises ValueError for wrong or repeated terms."""
     if not 1 <= len(texts) <= MOST_COLUMNS:
         raise ValueError(f"give one to {MOST_COLUMNS} partitions: {_EXAMPLES}")
     found = tuple(PartitionTerm.of(text) for text in texts)
@@ -134,8 +134,6 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True)
 class Partitioning:
-    """The fields of a partition spec."""
-
     columns: tuple[PartitionColumn, ...]
 
     @property
@@ -144,7 +142,6 @@ class Partitioning:
 
     @property
     def time(self) -> PartitionColumn | None:
-        """The first time partition of the ingest timestamp, if any."""
         return next((column for column in self.columns if column.is_ingest_time), None)
 
     @property
@@ -156,8 +153,8 @@ class Partitioning:
 class PartitionTuple:
     """A file's partition: the spec's `by`, and values in single-value serialization, None for null.
 
-    `by` is None in descriptions by old archivers, which had times alone. `values` is None if they aren't kept: the
-    journal has no values of columns.
+    `by` is None in descriptions by old archivers, which had times alone. `values` is None in the journal, which has no
+    values of columns.
     """
 
     by: str | None
@@ -180,18 +177,16 @@ class PartitionTuple:
 
     @property
     def is_one_time(self) -> bool:
-        """Whether `time_value` says it all."""
         return self.is_time_alone and self.values != (None,)
 
     @property
     def time_value(self) -> int:
-        """The value of the ingest timestamp's partition, 0 without one."""
+        """0 without a partition of the ingest timestamp."""
         times = [True] if self.by is None else self._times
         value = self.values[times.index(True)] if self.values is not None and True in times else None
         return 0 if value is None else int.from_bytes(value, "little", signed=True)
 
     def to_json(self) -> dict[str, Any]:
-        """The keys of a file's description."""
         plain = {"partition_value": self.time_value, "partitioned_by": self.by}
         if self.values is None or self.is_one_time:
             return plain

@@ -12,8 +12,6 @@ from typing import Any, Self
 
 
 class Doubt(StrEnum):
-    """Why a schema is hardly right for its values."""
-
     FAILED = "most values can't be decoded"
     BLANK = "the schema knows no field of most values"
     UNKNOWN = "most values have fields that the schema doesn't know"
@@ -44,24 +42,22 @@ class Fit:
 
     @property
     def byte_share(self) -> float:
-        """The share of bytes in unknown fields."""
         return self.unknown_bytes / self.size_bytes if self.size_bytes else 0.0
 
     @property
     def doubt(self) -> Doubt | None:
-        """The worst doubt, if any."""
+        """The worst one."""
         for count, doubt in ((self.failed, Doubt.FAILED), (self.blank, Doubt.BLANK), (self.unknown, Doubt.UNKNOWN)):
             if 2 * count > self.values:
                 return doubt
         return None
 
     def to_json(self) -> dict[str, int]:
-        """The nonzero counts as JSON."""
         return {name: count for name in _COUNTS if (count := getattr(self, name))}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote. Unknown counts of newer archivers are dropped."""
+        """Unknown counts of newer archivers are dropped."""
         return cls(**{name: int(value.get(name, 0)) for name in _COUNTS})
 
 
@@ -70,7 +66,7 @@ _COUNTS = tuple(each.name for each in fields(Fit))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recognition:
-    """The fit of keys and values, without counts for parts without a schema."""
+    """Parts without a schema have no counts."""
 
     key: Fit = field(default_factory=Fit)
     value: Fit = field(default_factory=Fit)
@@ -80,7 +76,6 @@ class Recognition:
 
     @property
     def parts(self) -> dict[str, Fit]:
-        """`key` and `value`, if they have a schema."""
         return {name: fit for name, fit in (("key", self.key), ("value", self.value)) if fit.values}
 
     def to_json(self) -> dict[str, Any]:

@@ -16,7 +16,7 @@ FAN_OUT: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class LeafTable:
-    """A row for each leaf of a run: its first term, the start and number of its bytes, and their CRC-32."""
+    """A row for each leaf: its first term, the start and number of its bytes, and their CRC-32."""
 
     numbers: npt.NDArray[np.int64]
 
@@ -37,7 +37,6 @@ class LeafTable:
         return first, start, size, checksum
 
     def of_term(self, term: int) -> range:
-        """Return the leaves that may have a term."""
         import numpy as np
 
         firsts = self.numbers[:, 0]
@@ -47,10 +46,10 @@ class LeafTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermRun:
-    """A registered run. `spans` are the offsets that it covers: partition, first, end.
+    """`spans` are the covered offsets: partition, first, end.
 
-    `column` identifies the indexed column also after renames, and `name` is how the configuration calls it. A run is
-    valid for one `mapping`. `begun_ms` is when the oldest build of its postings began, by the clock of Postgres.
+    `column` identifies the indexed column also after renames; `name` is the configuration's. A run is valid for one
+    `mapping`. `begun_ms` is when the oldest build of its postings began, by the clock of Postgres.
     """
 
     id: str
@@ -69,7 +68,7 @@ class TermRun:
     footer: bytes
 
     def meets(self, spans: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
-        """Whether it covers one of these offsets: starts and ends by partition."""
+        """`spans` are starts and ends by partition."""
         return any(
             start < end_other and start_other < end
             for partition, start, end in self.spans
@@ -79,7 +78,7 @@ class TermRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexState:
-    """The runs of some columns, and the ids of the runs that have all postings of a file, by column and path.
+    """`files` has the ids of all runs with a file's postings, by column and path.
 
     Files that aren't in `files`, or whose runs aren't all in `runs`, are not covered.
     """

@@ -21,7 +21,7 @@ class ValueTerms:
 
     @classmethod
     def of_sets(cls, sets: Mapping[int, AbstractSet[int | bytes]]) -> Self:
-        """Choose the columns with the fewest values. Columns without a value come last: null counts say it, too."""
+        """Columns without a value come last: null counts say it, too."""
         columns: list[int] = []
         terms: list[int] = []
         left = MOST_BYTES
@@ -42,7 +42,7 @@ class ValueTerms:
 
 
 def term_of(field_id: int, value: int | str | bytes) -> int:
-    """Return a signed number of 64 bits. A text has the term of its UTF-8."""
+    """A signed number of 64 bits. A text has the term of its UTF-8."""
     octets = value.encode() if isinstance(value, str) else value
     kind = b"n" if isinstance(octets, int) else b"t"
     plain = octets.to_bytes(8, "little", signed=True) if isinstance(octets, int) else octets
@@ -52,8 +52,6 @@ def term_of(field_id: int, value: int | str | bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A value that a column must have."""
-
     field_id: int
     value: int | str | bytes
 
@@ -63,6 +61,5 @@ class Lookup:
 
 
 def columns_and_terms(lookups: Iterable[Lookup]) -> tuple[list[int], list[int]]:
-    """The field ids and the terms of lookups, side by side."""
     pairs = [(lookup.field_id, lookup.term) for lookup in lookups]
     return [identifier for identifier, _ in pairs], [term for _, term in pairs]

@@ -1,7 +1,6 @@
 """Schemas to columns with stable field ids, and values to rows and back. Without I/O.
 
-Value formats (`value_format`, `formats`), shared columns (`columns`), a package per format, and rows of data files
-(`row`). Names are imported at first use: errors need no Arrow.
+Names are imported at first use: errors need no Arrow.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from schema_mapping.secrets import without_secrets
 
 
 class ContextError(Exception):
-    """An error for the person who reads it: what, where, and what to do.
+    """An error for the person who reads it.
 
     `context` is printed after the message. `retryable`: the same call may succeed later. Secrets in URIs are removed.
     """
@@ -38,7 +38,7 @@ class ContextError(Exception):
         return f"{self.message} [{where}]"
 
     def placed(self, **context: Any) -> Self:
-        """Add missing context, and return the error."""
+        """Add missing context."""
         self.context = {**context, **self.context}
         return self
 
@@ -51,7 +51,7 @@ def _rebuild(kind: type[ContextError], message: str, context: dict[str, Any]) ->
 
 
 class SchemaMappingError(ContextError):
-    """Base class of `schema_mapping`'s errors. Bad payloads get a code in `__err__` instead."""
+    """Bad payloads get a code in `__err__` instead."""
 
 
 class DescriptorError(SchemaMappingError):
@@ -59,7 +59,7 @@ class DescriptorError(SchemaMappingError):
 
 
 class MappingOptionsError(SchemaMappingError):
-    """The limits are outside what a mapping allows."""
+    """A limit outside the allowed range."""
 
 
 class EvolutionError(SchemaMappingError):

@@ -1,6 +1,6 @@
-"""Assigns field ids: from ledger and schemas to the next ledger, mapping and table schema.
+"""Assigns field ids (docs/schema-evolution.md).
 
-Pure and deterministic; the catalog serializes calls. Rules: docs/schema-evolution.md.
+Pure and deterministic; the catalog serializes calls.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = ["Assignment", "LedgerEntry", "LedgerState", "SchemaVersion", "assign"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """The result of `assign`. `is_new`: this call made `version`.
+    """`is_new`: this call made `version`.
 
-    For a known fingerprint, `version` and `row` are the old ones, and `iceberg_schema` is the newest version's with all
-    columns that `row` writes.
+    A known fingerprint has its old `version` and `row`; `iceberg_schema` is the newest version's with all columns of
+    `row`.
     """
 
     state: LedgerState
@@ -64,8 +64,8 @@ def assign(
 ) -> Assignment:
     """Assign columns to key and value (None: no schema), with ids above `state.last_id`.
 
-    With `now`, requests for known fingerprints are counted, until the version has returned (`has_returned`). Raises
-    DescriptorError for an unreadable or too large schema.
+    With `now`, requests for known fingerprints are counted. Raises DescriptorError for an unreadable or too large
+    schema.
     """
     options = (options or MappingOptions()).of_table(version.mapping for version in reversed(state.versions))
     declared: dict[Root, DeclaredSchema | None] = {"key": key, "val": value}
@@ -140,7 +140,7 @@ def row_fingerprint(
     partition_source: PartitionSource,
     envelopes: Mapping[Root, bytes | None],
 ) -> str:
-    """SHA-256 of both schemas, options, and envelopes that a replay may add."""
+    """SHA-256 of both schemas, options, and `envelopes` that a replay may add."""
     facts = {root: schema.fingerprint() for root, schema in schemas.items()}
     added = {root: envelope.hex() for root, envelope in envelopes.items() if envelope is not None}
     text = json.dumps([facts, options.to_json(), partition_source, *([added] if added else [])], sort_keys=True)
@@ -148,7 +148,7 @@ def row_fingerprint(
 
 
 def ledger_schema(entries: tuple[LedgerEntry, ...], newest: RowMapping, *, written: Container[int] = ()) -> Schema:
-    """Return the table's schema: all columns by the newest options, and `written` ones."""
+    """All columns by the newest options, and `written` ones."""
     keep = newest.options.keep_removed
     key, val = (ledger_field(root, entries, keep_removed=keep, written=written) for root in ROOTS)
     return table_schema(key, val, newest.partition_source)

@@ -39,7 +39,7 @@ def register(format_: ValueFormat) -> None:
 
 
 def format_called(name: str) -> ValueFormat:
-    """Raise DescriptorError, with the known names, if there is none."""
+    """Raises DescriptorError, with the known names."""
     found = _ours(name) or _REGISTERED.get(name)
     if found is None:
         raise DescriptorError(
@@ -50,7 +50,7 @@ def format_called(name: str) -> ValueFormat:
 
 
 def load_formats() -> None:
-    """Load formats and their encoders ahead of the first values."""
+    """Call it before the first values."""
     for name in _OURS:
         format_called(name).load_encoder()
 
@@ -64,5 +64,5 @@ def _ours(name: str) -> ValueFormat | None:
 
 
 def mapping_from_json(data: Mapping[str, Any]) -> ValueMapping:
-    """Raise DescriptorError for an unknown format."""
+    """Raises DescriptorError for an unknown format."""
     return format_called(data.get("format", UNNAMED)).mapping(data)

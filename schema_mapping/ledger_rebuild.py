@@ -1,7 +1,6 @@
 """Rebuilds a ledger from its versions' mappings.
 
-Assignment is deterministic, so each step must match the kept mapping. Only comments and later names may be lost; else
-it is refused.
+Each step must match the kept mapping. Only comments and later names may be lost.
 """
 
 from __future__ import annotations

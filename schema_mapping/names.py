@@ -1,4 +1,4 @@
-"""Names of the archiver's added columns, and reserved steps. Fields never get names of `RESERVED`."""
+"""Names of added columns, and reserved steps. Fields never get names of `RESERVED`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A table's columns as a tree for people, from the ledger alone.
-
-Without the columns of every table (`headers`, `kafka`).
-"""
+"""A table's columns as a tree, from the ledger alone, without `headers` and `kafka`."""
 
 from __future__ import annotations
 
@@ -24,8 +21,6 @@ ICEBERG_NAMES: Final[dict[str, str]] = {ColumnType.UINT: "int", ColumnType.CUT: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludedOutline:
-    """A field that the schema excludes."""
-
     number: int
     source_name: str
     protobuf: str
@@ -33,11 +28,10 @@ class ExcludedOutline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOutline:
-    """One column. Field values are None for added columns.
+    """Field values are None for added columns.
 
-    `protobuf` is the declared type. `number` is None for fields by name, and for a value's types. `since` and `removed`
-    are versions; `dropped`: a removed column left the table. `cut` is the reason; `excluded` are fields without
-    columns.
+    `number` is None for fields by name, and for a value's types. `since` and `removed` are versions; `dropped`: a
+    removed column left the table. `cut` is the reason; `excluded` are fields without columns.
     """
 
     name: str
@@ -88,7 +82,6 @@ def outline(state: LedgerState) -> Outline:
 
 
 def type_name(kind: str) -> str:
-    """Return Iceberg's name of the type."""
     return ICEBERG_NAMES.get(kind, str(kind))
 
 

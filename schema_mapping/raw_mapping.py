@@ -26,7 +26,7 @@ RAW_FORMAT: Final = "raw"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawMapping:
-    """A struct with only `__raw__`, which is always set."""
+    """A struct with only `__raw__`, always set."""
 
     raw_id: int
     fingerprint: str = field(default=RAW_FORMAT, init=False)
@@ -85,7 +85,7 @@ class RawMapping:
         return None
 
     def declared(self, path: Path) -> DeclaredField:
-        """Raise KeyError: there are no fields."""
+        """Raises KeyError: there are no fields."""
         raise KeyError(path)
 
     def excluded(self, path: Path) -> tuple[ExcludedField, ...]:  # noqa: ARG002 - there are no fields
@@ -105,7 +105,7 @@ class RawValueFormat:
     name = RAW_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
-        """Raise DescriptorError: raw keys and values have no schema."""
+        """Raises DescriptorError: raw keys and values have no schema."""
         raise DescriptorError("raw keys and values have no schema: give None", root=root)
 
     def mapping(self, data: Mapping[str, Any]) -> RawMapping:

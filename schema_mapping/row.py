@@ -1,4 +1,4 @@
-"""The columns of a data file, as one schema version writes them.
+"""The columns of a data file, by one schema version.
 
 `RowMapping.to_json` is kept in footers, registry and journal, so old files stay readable.
 """
@@ -31,9 +31,9 @@ _ENVELOPES: Final = ("key_envelope", "value_envelope")
 
 @dataclass(frozen=True, kw_only=True)
 class RowMapping:
-    """How a record becomes a row. `partition_source` "flat": the table copies `kafka.ingest_timestamp` to the top.
+    """`partition_source` "flat": the table copies `kafka.ingest_timestamp` to the top.
 
-    Envelopes are for messages without one in a coerced replay; None: add none.
+    Envelopes are for messages without one in a coerced replay.
     """
 
     key: ValueMapping
@@ -55,12 +55,10 @@ class RowMapping:
 
     @property
     def key_schema(self) -> DeclaredSchema | None:
-        """The schema with its envelope; None if keys have none."""
         return self.key.schema(self.key_envelope)
 
     @property
     def value_schema(self) -> DeclaredSchema | None:
-        """The schema with its envelope; None if values have none."""
         return self.value.schema(self.value_envelope)
 
     @property
@@ -72,7 +70,7 @@ class RowMapping:
         return self.value.options or self.key.options or MappingOptions()
 
     def to_json(self) -> dict[str, Any]:
-        """All that makes the mapping: descriptors, ids, options, version, envelopes."""
+        """Everything that makes the mapping."""
         envelopes = {name: getattr(self, name) for name in _ENVELOPES if getattr(self, name) is not None}
         return {
             "format": FORMAT,
@@ -85,12 +83,11 @@ class RowMapping:
 
     @property
     def text(self) -> str:
-        """Compact JSON, as in footers, registry and journal."""
         return json.dumps(self.to_json(), separators=(",", ":"))
 
 
 def row_mapping_from_text(text: str) -> RowMapping:
-    """Raise what `row_mapping_from_json` raises."""
+    """Raises the errors of `row_mapping_from_json`."""
     return row_mapping_from_json(json.loads(text))
 
 
@@ -100,7 +97,7 @@ def part_formats(text: str) -> dict[str, str]:
 
 
 def row_mapping_from_json(data: dict[str, Any]) -> RowMapping:
-    """Parse `to_json`. Raises DescriptorError for a newer form or an unknown value format."""
+    """Raises DescriptorError for a newer form or an unknown value format."""
     if data.get("format") != FORMAT:
         raise DescriptorError("a row mapping written by a newer archiver; upgrade this one", format=data.get("format"))
     return RowMapping(

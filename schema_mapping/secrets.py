@@ -14,10 +14,7 @@ _PARAMETER: Final = re.compile(
 
 
 def without_secrets(text: str) -> str:
-    """Remove user, password and secret parameters of URIs.
-
-    `container@account` in an object's URI stays.
-    """
+    """Remove user, password and secret parameters of URIs. An object's `container@account` stays."""
     if "://" not in text and "?" not in text:
         return text
     return _PARAMETER.sub(r"\1***", _WEB_USER.sub("", _USER_AND_PASSWORD.sub("", text)))

@@ -1,7 +1,6 @@
 """The protocols of a value format.
 
-A format reads schemas (`DeclaredSchema` to `ValueSchema`), compiles them with a ledger's ids to a `ValueMapping`, and
-reads mappings from JSON.
+It reads schemas (`DeclaredSchema` to `ValueSchema`), and compiles them with a ledger's ids to a `ValueMapping`.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ SHOWN_FIELDS: Final = ("type", "json", "reason")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredField:
-    """Name and type in the format's words. `is_enum`: other versions may give its names to other values."""
+    """In the format's words. `is_enum`: other versions may give its names to other values."""
 
     name: str
     type: str
@@ -46,7 +45,7 @@ class DeclaredField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExcludedField:
-    """A field without a column. `number` is 0 if the format has none."""
+    """`number` is 0 if the format has none."""
 
     number: int
     name: str
@@ -64,16 +63,16 @@ class DeclaredSchema(Protocol):
 
     @property
     def envelope(self) -> bytes | None:
-        """What a coerced replay adds to values without an envelope; None: nothing."""
+        """The bytes that a coerced replay adds to values without an envelope, if any."""
 
 
 class ValueSchema(Protocol):
     """A schema read for a table's key or value."""
 
     def fingerprint(self) -> str:
-        """SHA-256, in hex, over all that bytes and columns depend on.
+        """SHA-256, in hex, over all that bytes and columns depend on, and the format's name (not Protobuf's).
 
-        Includes the format's name, except for Protobuf. Known fingerprints never change a table.
+        Known fingerprints never change a table.
         """
 
     def columns(self, options: MappingOptions) -> ColumnGraph: ...
@@ -87,7 +86,7 @@ class ValueSchema(Protocol):
 class ValueMapping(Protocol):
     """The columns of a key or value, and the codec. Picklable and comparable.
 
-    Rows are structs: fields, `__prefix__`, `__raw__`, `__err__`, `__form__`, `__unrecognized__`; without a schema only
+    Rows are structs: fields, `__prefix__`, `__raw__`, `__err__`, `__form__`, `__unrecognized__`; raw ones only
     `__raw__`.
     """
 
@@ -128,8 +127,7 @@ class ValueMapping(Protocol):
         """Decode to rows of `arrow_type`; null values are null rows. Bad bytes never raise.
 
         They go to `__raw__`, with a code in `__err__`. `which` are indexes in `messages`, or NOT_ONE. `prefix_lengths`
-        are of envelopes, kept as `__prefix__`. Raises KernelError for another Arrow type, RowsTooLargeError for too
-        many values.
+        are of envelopes. Raises KernelError for another Arrow type, RowsTooLargeError for too many values.
         """
 
     @property
@@ -142,7 +140,7 @@ class ValueMapping(Protocol):
     def to_json(self) -> dict[str, Any]: ...
 
     def schema(self, envelope: bytes | None) -> DeclaredSchema | None:
-        """The original schema with its envelope; None if it has none."""
+        """None if it has none."""
 
     def declared(self, path: Path) -> DeclaredField: ...
 
@@ -151,10 +149,10 @@ class ValueMapping(Protocol):
 
 @runtime_checkable
 class ShowsValues(Protocol):
-    """A mapping that can show values as JSON. Optional."""
+    """Optional: shows values as JSON."""
 
     def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-        """Return structs with SHOWN_FIELDS, null for null. Values without a JSON form have a reason."""
+        """Null for null. Values without a JSON form have a reason."""
 
 
 class ValueFormat(Protocol):
@@ -164,7 +162,7 @@ class ValueFormat(Protocol):
     def name(self) -> str: ...
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:
-        """Read a root's schema for a table with these entries. Raises DescriptorError."""
+        """`entries` are the table's. Raises DescriptorError."""
 
     def mapping(self, data: Mapping[str, Any]) -> ValueMapping: ...
 

@@ -1,7 +1,4 @@
-"""Writes docs/cli.md: every command with its arguments and options, from the texts of `--help`.
-
-Run it by `make docs` after a change of the command line. tests/test_docs.py compares the page with the help.
-"""
+"""Writes docs/cli.md from the texts of `--help`, by `make docs`. tests/test_docs.py compares them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Removes packages whose installation was interrupted: pip and uv call them installed.
 
-Both write last that a package's file list names the installer. `scripts/setup` runs this first, so it uses only the
-standard library.
+Both write the INSTALLER last in a package's file list. `scripts/setup` runs this first, so it uses only the standard
+library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OURS = "kafka_iceberg_archiver-"
 
 
 def listed(folder: Path) -> list[tuple[Path, int]]:
-    """Return the files of a package and their minimal sizes, without files compiled on demand."""
+    """Return the files and their minimal sizes, without files compiled on demand."""
     record = folder / "RECORD"
     if not record.is_file():
         return []
@@ -30,14 +30,13 @@ def listed(folder: Path) -> list[tuple[Path, int]]:
 
 
 def is_whole(folder: Path, files: list[tuple[Path, int]]) -> bool:
-    """Whether the installation was completed, and everything is still there."""
     if folder / "INSTALLER" not in {path for path, _ in files}:
         return False
     return all(path.exists() and path.stat().st_size >= size for path, size in files)
 
 
 def drop(folder: Path, files: list[tuple[Path, int]]) -> None:
-    """Remove a package's files, its list last, so that an interrupted removal finds it again."""
+    """Remove the list last, so that an interrupted removal finds the package again."""
     (ENVIRONMENT / (".build" if folder.name.startswith(OURS) else ".requirements")).unlink(missing_ok=True)
     for path, _ in files:
         if path.parent != folder and path.parent.resolve().is_relative_to(ENVIRONMENT):

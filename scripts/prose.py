@@ -111,7 +111,7 @@ def _names(node: ast.AST) -> dict[str, int]:
 
 
 def _coupling(node: ast.AST) -> dict[str, int]:
-    """What ties a test to time and to the inside of other modules. A sleep of zero seconds waits for nothing."""
+    """A sleep of zero seconds waits for nothing."""
     match node:
         case ast.Call(func=ast.Attribute(attr="sleep") | ast.Name(id="sleep"), args=[seconds]):
             return {"sleep": not (isinstance(seconds, ast.Constant) and seconds.value == 0)}

@@ -1,13 +1,11 @@
-"""Fixtures that every test may use: `stack`, the real servers, one set for a run, xdist workers included; and `engine`.
+"""The fixtures `stack`, real servers for a whole run with its xdist workers, and `engine`.
 
-ARCHIVER_TEST_STACK chooses them: `embedded` (default), `docker` (see stack_docker.py), or the folder of a stack that
-`archiver local up` started, which is used as it is and left running.
+ARCHIVER_TEST_STACK: `embedded` (default), `docker` (see stack_docker.py), or the folder of a stack of `archiver local
+up`, which is used as it is and left running.
 
-ARCHIVER_TEST_CATALOG chooses the Iceberg catalog, over the stack's store: `embedded` (default) or another; see
-tests/support/catalog/choice.py.
+ARCHIVER_TEST_CATALOG: `embedded` (default) or another Iceberg catalog (tests/support/catalog/choice.py).
 
-HYPOTHESIS_PROFILE chooses how properties are tried: `deterministic` (default, CI too) or `exhaustive`. Neither has a
-deadline: a busy machine is no failure.
+HYPOTHESIS_PROFILE: `deterministic` (default, CI too) or `exhaustive`. Neither has a deadline.
 """
 
 from __future__ import annotations
@@ -64,7 +62,6 @@ def pytest_report_header() -> list[str]:
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The real stack, ready; see tests/support/servers/stack.py for what it offers."""
     with _stack(tmp_path_factory) as servers, stack_with(CATALOG, servers, tmp_path_factory) as chosen:
         yield chosen
 
@@ -89,9 +86,9 @@ def _stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
 
 @pytest.fixture(scope="session")
 def engine(stack: Stack) -> Iterator[SparkEngine]:
-    """Real Spark, two cores: it runs the job's tasks, and reads Iceberg tables as `lake`.
+    """Real Spark with two cores, which reads Iceberg tables as `lake`.
 
-    The one session of a test process: its JVM outlives it, and what wasn't on the class path then never is.
+    One session per process: the JVM outlives it, and jars missing from its class path can't be added later.
     """
     from archiver.demo.settings import sql_options
     from archiver.engine.spark import SparkEngine
@@ -104,7 +101,7 @@ def engine(stack: Stack) -> Iterator[SparkEngine]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Under xdist, end the stack that workers share after the last of them."""
+    """Under xdist, end the shared stack after the last worker."""
     is_controller = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if is_controller and CHOICE == "embedded":
         folder: Path = config._tmp_path_factory.getbasetemp() / _FOLDER

@@ -1,6 +1,6 @@
-"""No message advises to remove rows, to accept a loss or to rebuild unless it is known that nothing is lost by it.
+"""Advice to remove rows, accept a loss or rebuild is safe.
 
-`tests/vectors/advice.toml` has every such message with the reason why it is safe. A new one needs an entry.
+A new message needs an entry with the reason in `tests/vectors/advice.toml`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The table of docs/compatibility.md is that of the last `make interop RECORD=1`."""
+"""The table of docs/compatibility.md is of the last `make interop RECORD=1`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files in conf/, by the schemas of those who read them; the configuration inside by our own loader."""
+"""The files in conf/."""
 
 from __future__ import annotations
 
@@ -152,7 +152,6 @@ def test_systemd_takes_the_unit(tmp_path: Path, name: str) -> None:
 
 
 def assert_arguments_exist(arguments: list[str]) -> None:
-    """The command line takes them: what is missed is the file."""
     known = [str(Path("nowhere.toml")) if argument.endswith(".toml") else argument for argument in arguments]
     done = CliRunner().invoke(app, known)
     assert done.exit_code == 2
@@ -180,7 +179,6 @@ IMPORTANT = {
 
 @cache
 def declared() -> dict[str, tuple[set[str], set[str]]]:
-    """The metrics of a process: by name, the names of their samples and their labels."""
     instruments = Instruments()
     play(Metering(instruments, Health(stalled_after=60)))
     retired = ExpireReport(topics=(TopicRetired(topic="orders", table="t"),), dry_run=False, seconds=0.0)
@@ -198,7 +196,6 @@ def declared() -> dict[str, tuple[set[str], set[str]]]:
 
 @cache
 def declared_by_servers() -> dict[str, set[str]]:
-    """The samples of a server, with their labels."""
     instruments = ServeInstruments()
     traffic = Traffic(instruments.registry)
     traffic.answered(Answered(api="Fetch", version=12, client="", client_id="", seconds=0, sent_bytes=0))
@@ -242,7 +239,6 @@ def test_the_page_names_every_metric_of_servers() -> None:
 
 
 def expressions() -> list[tuple[str, str]]:
-    """Every PromQL expression in conf/, with its position."""
     panels = [(panel["title"], target["expr"]) for panel in DASHBOARD["panels"] for target in panel["targets"]]
     queries = [(each["name"], each["query"]) for each in DASHBOARD["templating"]["list"] if each["type"] == "query"]
     return [(rule["alert"], rule["expr"]) for rule in ALERTS] + panels + queries

@@ -1,4 +1,4 @@
-"""The Containerfile and the compose file: what they name is there, versions are the project's, and nobody is root."""
+"""The Containerfile and the compose file."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ DEPLOYMENT = next(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One instruction: `COPY`, and what stands behind it."""
-
     name: str
     text: str
 
@@ -46,7 +44,7 @@ class Step:
 
 
 def read_stages() -> list[list[Step]]:
-    """The steps of each stage; what stands before the first `FROM` is left out."""
+    """Omit everything before the first `FROM`."""
     lines = [line for line in CONTAINERFILE.read_text().splitlines() if not line.startswith("#")]
     stages: list[list[Step]] = []
     for line in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
@@ -152,7 +150,7 @@ def test_the_command_exists(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def assert_reads_the_configuration(command: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """All is well but for the file, which the image's variable names."""
+    """Only the file that the image's variable names is missing."""
     name = "ARCHIVER_CONFIG"
     monkeypatch.setenv(name, str(tmp_path / Path(variables()[name]).name))
     done = CliRunner().invoke(app, command)

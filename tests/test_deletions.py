@@ -1,4 +1,4 @@
-"""Every place that deletes an object of a store goes through the gate of `catalog.iceberg.deletion_gate`."""
+"""Objects are deleted only through `catalog.iceberg.deletion_gate`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,6 @@ def parsed() -> Iterator[tuple[str, ast.Module]]:
 
 
 def named(tree: ast.Module, names: frozenset[str]) -> list[str]:
-    """What is called, or passed on to be called, by one of these names."""
     attributes = [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr in names]
     called = [
         each.func
@@ -138,6 +137,6 @@ def test_every_permit_is_known() -> None:
 
 
 def test_no_file_io_deletes_beside_the_gate() -> None:
-    """Folders and files are deleted by pyarrow's file systems under other names, too."""
+    """pyarrow's file systems delete by other names, too."""
     names = frozenset({"DeleteObject", "DeleteObjects", "delete_root_dir_contents", "remove_orphan_files"})
     assert {path: calls for path, tree in parsed() if (calls := named(tree, names))} == {}

@@ -1,4 +1,4 @@
-"""What the docs name is there: keys of the configuration with their defaults, commands with options, files, links."""
+"""Names and links in the docs exist."""
 
 from __future__ import annotations
 
@@ -69,7 +69,6 @@ def sections() -> dict[str, str]:
 
 
 def keys_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Names as the file has them, and defaults."""
     named = {
         field.alias or name: field.get_default(call_default_factory=True) for name, field in model.model_fields.items()
     }
@@ -77,7 +76,6 @@ def keys_of(model: type[BaseModel]) -> dict[str, Any]:
 
 
 def rows(text: str) -> Iterator[tuple[list[str], list[str]]]:
-    """The keys and the defaults of each row of a table."""
     for line in text.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
         if line.startswith("| `"):
@@ -142,7 +140,6 @@ def command_lines() -> list[str]:
 
 @cache
 def command_tree() -> Any:
-    """Every command with its options; making it takes longer than a look into it."""
     return typer.main.get_command(app)
 
 
@@ -172,7 +169,6 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Headings as GitHub links to them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""The tables of docs/engines/pruning.md are those of the last `make interop RECORD=1`; their judge counts rightly."""
+"""The tables of docs/engines/pruning.md are of the last `make interop RECORD=1`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_no_engine_reads_less_than_the_answer_needs() -> None:
 def test_what_was_read_is_counted_by_row_groups(
     reads: list[tuple[str, int, int]], files: int, groups: int, kilobytes: int
 ) -> None:
-    """Of column `a`: what lies before the footer and came with it doesn't count, nor what was read twice."""
+    """Bytes that come with the footer, and repeated ones, don't count for column `a`."""
     sizes = {each.path: each.size for each in (ONE, TWO)}
     got = [Read(path, start * K, end * K, sizes.get(path, end * K)) for path, start, end in reads]
     assert touched((ONE, TWO), got, ["a"]) == Touched(files=files, groups=groups, kilobytes=kilobytes)

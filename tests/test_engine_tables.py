@@ -1,4 +1,4 @@
-"""The tables of docs/engines.md are those of the last `make interop RECORD=1`; their judge tells right from wrong."""
+"""The tables of docs/engines.md are of the last `make interop RECORD=1`."""
 
 from __future__ import annotations
 

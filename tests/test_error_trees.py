@@ -1,4 +1,4 @@
-"""The trees of errors that modules draw in their docstrings have the classes that they define."""
+"""Modules draw the trees of their errors in docstrings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _WIDTH = 4
 
 
 def drawn(module: ModuleType) -> tuple[dict[str, str | None], set[str]]:
-    """The parent of each class, by name, and the classes that can be tried again."""
     parents: dict[str, str | None] = {}
     retryable: set[str] = set()
     above: list[str] = []

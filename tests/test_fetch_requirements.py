@@ -1,4 +1,4 @@
-"""`make setup` fetches jars as soon as `requirements/fetch.txt` is installed, while the rest still comes."""
+"""`make setup` fetches jars once `requirements/fetch.txt` is installed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ IMPORTS = "import archiver.local.fetch"
 
 
 def pinned(name: str) -> dict[str, str]:
-    """The versions of a requirements file by the names of its distributions."""
     text = (ROOT / "requirements" / f"{name}.txt").read_text(encoding="utf-8")
     return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", text, re.MULTILINE))
 
 
 def modules_without(kept: dict[str, str]) -> set[str]:
-    """The modules here of distributions that aren't in a requirements file."""
     ours = {"kafka-iceberg-archiver"}
     return {
         module

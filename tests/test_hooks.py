@@ -1,4 +1,4 @@
-"""What runs before a commit is what `make check` runs."""
+"""Hooks run as in `make check`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def hooks() -> list[dict[str, Any]]:
 
 
 def recipe(target: str) -> list[str]:
-    """The commands of a target in the Makefile."""
     found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert found, target
     return [line.strip() for line in found[1].splitlines()]

@@ -1,4 +1,4 @@
-"""The page on maintenance by others says what was seen, and each outcome is right."""
+"""The page on maintenance shows the observed, right outcomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Outside the tests, a class name occurs once. Functions take at most seven parameters, but for options of commands."""
+"""Unique class names outside the tests; at most seven parameters."""
 
 from __future__ import annotations
 

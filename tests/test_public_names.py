@@ -1,4 +1,4 @@
-"""What packages call public is there and explained, and what the documents name exists."""
+"""Public names exist and are explained."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def public(package: str) -> list[str]:
 
 
 def public_modules(package: str) -> set[str]:
-    """The modules that a package calls public."""
     return {name for name in public(package) if names_a_module(package, name)}
 
 
@@ -80,7 +79,6 @@ def tree(module: str) -> ast.Module:
 
 
 def home(package: str, name: str) -> str:
-    """The module that defines a name, by the imports that lead there."""
     for node in ast.walk(tree(package)):
         if isinstance(node, ast.ImportFrom) and node.module and name in {each.name for each in node.names}:
             return home(node.module, name) if node.module.startswith(ROOTS) else node.module
@@ -88,7 +86,6 @@ def home(package: str, name: str) -> str:
 
 
 def explained(package: str, name: str) -> bool:
-    """Whether a class or function has a docstring, and any other value a line of text below it."""
     value, module = getattr(import_module(package), name), home(package, name)
     if not module.startswith(ROOTS):
         return True
@@ -134,7 +131,6 @@ def test_a_public_name_is_there_and_explained(package: str, name: str) -> None:
 
 @cache
 def sources() -> dict[Path, ast.Module]:
-    """Every module of the project, parsed."""
     paths = (path for root in ROOTS for path in (ROOT / root).rglob("*.py"))
     return {path: ast.parse(path.read_text()) for path in paths}
 
@@ -163,7 +159,6 @@ def test_others_import_only_modules_that_are_listed(package: str) -> None:
 
 
 def resolves(dotted: str) -> bool:
-    """Whether it names a module, or something in one."""
     module, *rest = dotted.split(".")
     while rest and is_module(f"{module}.{rest[0]}"):
         module = f"{module}.{rest.pop(0)}"
@@ -177,7 +172,7 @@ def resolves(dotted: str) -> bool:
 
 @cache
 def literals() -> frozenset[str]:
-    """Every string in the code: table properties are called `archiver.…`, too."""
+    """Return all strings: table properties are called `archiver.…`, too."""
     nodes = (node for tree in sources().values() for node in ast.walk(tree))
     return frozenset(node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
 
@@ -187,7 +182,6 @@ def without_blocks(text: str) -> str:
 
 
 def dotted_names(text: str) -> set[str]:
-    """Names in code spans, and in lists of settings within them, that begin with one of our packages."""
     spans = re.findall(r"`([^`]+)`", without_blocks(text))
     found = {
         name for span in spans for name in re.findall(rf"(?<![\w./-])(?:{'|'.join(ROOTS)})(?:\.\w+)+(?![\w-])", span)
@@ -196,13 +190,11 @@ def dotted_names(text: str) -> set[str]:
 
 
 def paths(text: str) -> set[str]:
-    """Files and folders in code spans."""
     folders = "|".join((*ROOTS, "tests", "bench", "conf", "scripts", "proto", "requirements"))
     return set(re.findall(rf"`((?:{folders})/[\w./-]*)`", without_blocks(text)))
 
 
 def imported(text: str) -> set[str]:
-    """What the Python examples import from our packages."""
     blocks = re.findall(r"^```python$(.*?)^```", text, re.MULTILINE | re.DOTALL)
     nodes = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
     return {f"{node.module}.{each.name}" for node in nodes for each in node.names if f"{node.module}".startswith(ROOTS)}
@@ -224,7 +216,6 @@ def test_paths_in_a_page_are_in_the_tree(page: Path) -> None:
 
 @cache
 def module_files() -> frozenset[str]:
-    """The name of every module in the tree."""
     folders = (*ROOTS, "tests", "bench", "scripts")
     return frozenset(path.name for folder in folders for path in (ROOT / folder).rglob("*.py"))
 

@@ -1,4 +1,4 @@
-"""`make setup` takes nothing as done that was cut off. Its Python and its uv are played by a script."""
+"""`make setup` after interruptions."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ esac
 
 
 class Tree:
-    """A tree with two kernels, and what was called while it was set up."""
-
     def __init__(self, root: Path) -> None:
         self.root = root
         for folder in ("scripts", "requirements", "schema_mapping", "archiver"):
@@ -52,7 +50,6 @@ class Tree:
         return self.root / path
 
     def set_up(self, **played: str) -> tuple[int, list[str]]:
-        """Whether it succeeded, and what it had installed: `kernels`, and names of requirements."""
         calls = self.write("calls", "")
         environment = {**os.environ, "PYTHON": str(self.root / "python"), "CC": "cc", **played}
         done = subprocess.run(["scripts/setup"], cwd=self.root, env=environment, capture_output=True, check=False)
@@ -73,7 +70,7 @@ def test_nothing_is_done_twice(tree: Tree) -> None:
     assert tree.set_up() == (0, [])
 
 
-def test_kernels_are_compiled_again_after_a_compilation_that_failed(tree: Tree) -> None:
+def test_kernels_are_compiled_again_after_a_failure(tree: Tree) -> None:
     tree.write("archiver/one.pyx", "another")
     translated = tree.write("archiver/one.c", "cut o")
     assert tree.set_up(FAKE_NO_COMPILE="1")[0] == 1
@@ -84,7 +81,7 @@ def test_kernels_are_compiled_again_after_a_compilation_that_failed(tree: Tree) 
     assert tree.set_up() == (0, [])
 
 
-def test_requirements_are_installed_again_after_an_installation_that_failed(tree: Tree) -> None:
+def test_requirements_are_installed_again_after_a_failure(tree: Tree) -> None:
     tree.write("requirements/run.txt", "another")
     assert tree.set_up(FAKE_NO_INSTALL="1")[0] == 1
     tree.write("requirements/run.txt", "")
@@ -130,7 +127,6 @@ def test_two_at_once_do_it_once(tree: Tree) -> None:
 
 
 def package(site: Path, name: str, *, installer: bool = True) -> Path:
-    """A package of one module and one program, as pip and uv leave it when they are done."""
     folder = site / f"{name}-1.0.dist-info"
     folder.mkdir(parents=True)
     files = {f"{name}.py": "x = 1\n", f"{folder.name}/METADATA": "Name: x\n"}
@@ -144,7 +140,6 @@ def package(site: Path, name: str, *, installer: bool = True) -> Path:
 
 
 def environment(folder: Path) -> Path:
-    """The packages' folder of a new environment that was set up."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     for each in (".build", ".requirements"):
         (folder / each).write_text("")
@@ -177,7 +172,7 @@ def test_packages_whose_installation_was_cut_off_are_dropped(tmp_path: Path) -> 
     assert [(tmp_path / "venv" / each).exists() for each in (".build", ".requirements")] == [True, False]
 
 
-def test_our_own_is_left_alone_while_it_may_be_about_to_be_installed(tmp_path: Path) -> None:
+def test_own_package_is_kept_if_it_may_be_installed_soon(tmp_path: Path) -> None:
     site = environment(tmp_path / "venv")
     ours = package(site, "kafka_iceberg_archiver", installer=False)
     drop_half_installed(tmp_path / "venv", "--others")

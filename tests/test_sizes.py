@@ -1,4 +1,4 @@
-"""Modules are of a size that a reader can hold in mind."""
+"""Modules have a readable size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ GENERATED = ("options_pb2.py",)
 
 
 def sizes() -> dict[str, int]:
-    """Lines of each module by its path, without `__init__.py` and what is generated."""
     roots = ("archiver", "catalog", "schema_mapping")
     paths = (path for root in roots for ending in ("py", "pyx") for path in (ROOT / root).rglob(f"*.{ending}"))
     return {

@@ -1,4 +1,4 @@
-"""Tests share through modules in `tests/support`: no test module is imported by another, and nothing by `*`."""
+"""Tests share through `tests/support` only."""
 
 from __future__ import annotations
 
@@ -74,7 +74,6 @@ def test_such_imports_are_found(line: str, found: list[str]) -> None:
 
 
 def is_at_home(path: str) -> bool:
-    """Whether a test module is in the right folder: support code under its topic in `tests/support`."""
     folder, _, name = path.rpartition("/")
     if name.startswith("test_") or name in ("__init__.py", "conftest.py"):
         return True
@@ -93,7 +92,7 @@ def test_every_helper_says_what_it_is_for() -> None:
 
 
 def missing_helpers(source: ast.Module) -> list[str]:
-    """Missing modules of the tests that are imported: a test that needs servers would fail late."""
+    """Return missing imported helpers: tests that need servers would fail late."""
     modules = [node.module for node in ast.walk(source) if isinstance(node, ast.ImportFrom) and node.module]
     paths = {name: TESTS.parent / name.replace(".", "/") for name in modules if name.startswith("tests.")}
     return [name for name, path in paths.items() if not (path.is_dir() or path.with_suffix(".py").is_file())]
@@ -113,7 +112,6 @@ def test_a_missing_helper_is_found() -> None:
 
 
 def test_every_helper_is_used() -> None:
-    """By a test, a bench, another helper, or as a program."""
     sources = [path for root in (TESTS, TESTS.parent / "bench") for path in root.rglob("*.py")]
     texts = {path: path.read_text() for path in sources}
     for helper in sorted((TESTS / "support").glob("*/*.py")):
@@ -123,7 +121,6 @@ def test_every_helper_is_used() -> None:
 
 
 def marks(node: ast.AST) -> set[str]:
-    """The marks of pytest that are named somewhere here."""
     return {
         each.attr
         for each in ast.walk(node)
@@ -132,7 +129,6 @@ def marks(node: ast.AST) -> set[str]:
 
 
 def marks_of_all(source: ast.Module) -> set[str]:
-    """The marks that every test of a module has."""
     assigned = [node for node in source.body if isinstance(node, ast.Assign)]
     found = [node.value for node in assigned if "pytestmark" in map(ast.unparse, node.targets)]
     return set().union(*map(marks, found))
@@ -147,7 +143,7 @@ def test_marks_of_single_tests_are_not_those_of_all() -> None:
 
 
 def test_what_needs_servers_lies_where_it_is_looked_for() -> None:
-    """`make integration` collects these folders only, `make unit` skips those that have nothing else."""
+    """`make integration` collects only these folders, `make unit` skips the ones with nothing else."""
     modules = {path.relative_to(TESTS): parsed(path) for path in TESTS.rglob("test_*.py")}
     elsewhere = [
         path for path, each in modules.items() if "integration" in marks(each) and path.parts[0] not in SERVERS

@@ -1,4 +1,4 @@
-"""The wheel that `make wheel` builds: it has every kernel, and installs and runs where there is no compiler."""
+"""The wheel runs without a compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users in the registry. `archiver users` writes them, servers only read them."""
+"""Users in the registry. Servers only read them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ANSWERS_WITHIN = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ListedUser:
-    """`mechanisms` and `iterations` belong to its SCRAM credentials."""
+    """`iterations` are of its SCRAM credentials."""
 
     name: str
     mechanisms: tuple[str, ...]
@@ -39,7 +39,7 @@ class ListedUser:
 
 
 class RegistryUsers:
-    """Reads users; connects on first use. Blocking: call it in a worker thread."""
+    """Reads users. Blocking: call it in a worker thread."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -48,7 +48,7 @@ class RegistryUsers:
         self._unusable: frozenset[str] = frozenset()
 
     def load(self) -> KnownUsers:
-        """Return all users. Raises subclasses of RegistryError."""
+        """Raises subclasses of RegistryError."""
         with self._lock:
             if self._registry is None:
                 self._registry = Registry(self._dsn, connections=1, answers_within=_ANSWERS_WITHIN)
@@ -79,7 +79,7 @@ class RegistryUsers:
 
 
 class UserAccounts:
-    """Adds, changes, lists and removes users. Each call is a transaction."""
+    """Changes users. Each call is a transaction."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -93,7 +93,7 @@ class UserAccounts:
         mechanisms: Sequence[Mechanism] = MECHANISMS,
         iterations: int = DEFAULT_ITERATIONS,
     ) -> None:
-        """Store the keys of a password. Raises ConfigError for an invalid name or password."""
+        """Raises ConfigError for an invalid name or password."""
         _check(name, password, iterations)
         keys = [keys_of_password(mechanism, password, iterations) for mechanism in dict.fromkeys(mechanisms)]
         with self._opened() as registry:

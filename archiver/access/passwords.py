@@ -1,4 +1,4 @@
-"""The stored keys of a password (RFC 5802), which check it without revealing it."""
+"""The stored keys of a password (RFC 5802)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SALT_BYTES: Final = 24
 
 
 def keys_of_password(mechanism: Mechanism, password: str, iterations: int = DEFAULT_ITERATIONS) -> ScramKeys:
-    """Derive keys, with a random salt. Slow, on purpose."""
+    """Slow, on purpose."""
     return derived_keys(mechanism, password, secrets.token_bytes(_SALT_BYTES), iterations)
 
 
@@ -39,7 +39,7 @@ def derived_keys(mechanism: str, password: str, salt: bytes, iterations: int) ->
 
 
 def keys_of_nobody(mechanism: Mechanism, name: str, *, secret: bytes, iterations: int) -> ScramKeys:
-    """Return keys that match no password, with a constant salt as if the user existed."""
+    """Return keys that match no password. The salt is constant, as if the user existed."""
 
     def made(what: bytes) -> bytes:
         return hmac.digest(secret, what + mechanism.encode() + b"\0" + name.encode(), HASHES[mechanism])
@@ -54,6 +54,6 @@ def keys_of_nobody(mechanism: Mechanism, name: str, *, secret: bytes, iterations
 
 
 def is_password(keys: ScramKeys, password: str) -> bool:
-    """Whether this is the password. Slow, on purpose; compares in constant time."""
+    """Slow, on purpose; compares in constant time."""
     derived = derived_keys(keys.mechanism, password, keys.salt, keys.iterations)
     return hmac.compare_digest(derived.stored_key, keys.stored_key)

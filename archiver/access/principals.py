@@ -1,4 +1,4 @@
-"""Principals: identities as in Kafka (`User:alice`)."""
+"""Identities as in Kafka (`User:alice`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A client's identity. As text it is `User:` and its name."""
+    """A client's identity."""
 
     name: str
 

@@ -1,7 +1,7 @@
 """Rules for topics and groups. Denials win.
 
-Without rules, every admitted client may do everything. As in Kafka, reading and writing imply describing, and a
-denied describe also denies both.
+Without rules, everything is allowed. As in Kafka, reading and writing imply describing, and a denied describe denies
+both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from archiver.config.serve_security import AclSection, OperationWord
 
 
 class Operation(Enum):
-    """An operation on a topic or a group."""
+    """On a topic or a group."""
 
     DESCRIBE = "describe"
     READ = "read"
@@ -40,8 +40,6 @@ _DENIED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Exact names and prefixes."""
-
     exact: frozenset[str]
     beginnings: tuple[str, ...]
 
@@ -122,5 +120,5 @@ class Access:
 
 
 def rules_in(sections: Iterable[AclSection]) -> tuple[Rule, ...]:
-    """Parse the rules of the configuration."""
+    """Parse the rules."""
     return tuple(Rule.parse(acl.principal, acl.permission, acl.operations, acl.topics, acl.groups) for acl in sections)

@@ -1,4 +1,4 @@
-"""Users, cached and reloaded periodically. Valid while the registry is away."""
+"""Users, reloaded periodically. Valid while the registry is away."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class KnownUsers:
-    """All users: keys by name and mechanism. `secret` makes salts for unknown users."""
+    """All users. `secret` makes salts for unknown ones."""
 
     keys: Mapping[str, Mapping[str, ScramKeys]]
     secret: bytes
@@ -36,7 +36,7 @@ class KnownUsers:
         return cls(keys, secret, usual)
 
     def keys_of(self, name: str, mechanism: Mechanism) -> tuple[ScramKeys, bool]:
-        """Return the keys of a name, and whether that user exists. No password fits an unknown user's keys."""
+        """No password fits an unknown user's keys."""
         iterations = self.usual[mechanism]
         nobody = keys_of_nobody(mechanism, name, secret=self.secret, iterations=iterations)
         key = self.keys.get(name, {}).get(mechanism)
@@ -49,7 +49,7 @@ class KnownUsers:
 
 
 class Users:
-    """The users of a server, for one event loop."""
+    """A server's users, for one event loop."""
 
     def __init__(self, load: Callable[[], Awaitable[KnownUsers]], *, seconds: float = _KNOWN_SECONDS) -> None:
         self._load = load
@@ -60,12 +60,12 @@ class Users:
         self._is_away = False
 
     async def begin(self) -> None:
-        """Load the users. Raises subclasses of RegistryError."""
+        """Raises subclasses of RegistryError."""
         self._known = await self._load()
         self._asked_at = asyncio.get_running_loop().time()
 
     async def known(self) -> KnownUsers:
-        """Return the users, at most a few seconds old while the registry answers."""
+        """At most a few seconds old, while the registry answers."""
         if asyncio.get_running_loop().time() - self._asked_at > self._seconds:
             if self._asking is None or self._asking.done():
                 self._asking = asyncio.get_running_loop().create_task(self._ask())

@@ -1,4 +1,4 @@
-"""Reads an archive: from a topic's table to its records or whole Kafka batches. `topic_archive` is the entry."""
+"""Reads an archive from its table: records or Kafka batches. `topic_archive` is the entry."""
 
 __all__ = [
     "assemble",

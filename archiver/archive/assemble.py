@@ -40,8 +40,6 @@ class Mappings(Protocol):
 
 @dataclass(frozen=True)
 class Assembler:
-    """Assembles the records of one file with the columns of `shape`. `coercion` adds envelopes."""
-
     path: str
     schema: pa.Schema
     mappings: Mappings
@@ -50,7 +48,7 @@ class Assembler:
 
     @cached_property
     def field_ids(self) -> frozenset[int]:
-        """Return the columns to read. Raises ReplayError if the file lacks one."""
+        """Raise ReplayError if the file lacks a column to read."""
         key = next((field for field in self.schema if field_id(field) == KEY_ID), None)
         raw = None if key is None else next((field for field in key.type if field.name == names.RAW), None)
         raw_id = None if raw is None else field_id(raw)
@@ -65,10 +63,7 @@ class Assembler:
         return self.shape.ids | {VAL_ID, HEADERS_ID}
 
     def kafka(self, rows: pa.RecordBatch, nulls: frozenset[int] = frozenset()) -> pa.StructArray:
-        """Return the shape's columns of `kafka`. Raises ReplayError if a required one is missing.
-
-        Columns in `nulls` are null and were not read.
-        """
+        """Raise ReplayError if a required column is missing. Columns in `nulls` weren't read."""
         with self._errors():
             column = column_by_id(rows, KAFKA_ID)
             if column is None:
@@ -81,17 +76,14 @@ class Assembler:
     def records(
         self, rows: pa.RecordBatch, kafka: pa.StructArray, nulls: frozenset[int] = frozenset()
     ) -> pa.RecordBatch:
-        """Assemble the rows' records, in order. `kafka` is theirs. Raises ReplayError.
-
-        Columns in `nulls` are null and were not read.
-        """
+        """Raise ReplayError. Columns in `nulls` weren't read."""
         with self._errors():
             return self.shape.build(self._parts(rows, kafka, nulls))
 
     def outlines(self, rows: pa.RecordBatch, kafka: pa.StructArray, columns: frozenset[str]) -> pa.RecordBatch:
-        """Assemble only positions and times of records, and `key` or `headers` if `columns` has them.
+        """Assemble positions, times, and `key` or `headers` if in `columns`. Raises ReplayError.
 
-        Keys are as archived, without added envelopes. Raises ReplayError.
+        Keys have no added envelopes.
         """
         with self._errors():
             outlines = {

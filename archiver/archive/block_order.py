@@ -12,15 +12,11 @@ _PLACE_IDS: Final = frozenset({PARTITION_ID, OFFSET_ID})
 
 
 def is_trusted(reader: SegmentReader, block: Block) -> bool:
-    """Whether a block's claim to be sorted is trusted.
-
-    Earlier archivers wrote wrong claims into refilled copies, which name no range.
-    """
+    """Earlier archivers wrote wrong claims into refilled copies, which name no range."""
     return block.is_sorted and reader.metadata.origin is not None
 
 
 def is_in_order(reader: SegmentReader, block: Block) -> bool:
-    """Compare an untrusted claim with two columns of the rows."""
     if not block.is_sorted or is_trusted(reader, block):
         return block.is_sorted
     order = RowOrder()

@@ -1,6 +1,6 @@
 """Adds envelopes on replay to messages without one (`coerce`).
 
-Not to messages with raw bytes or a schema id in a header. Table and digests never hold the added bytes.
+Not to messages with raw bytes or a schema id in a header. Table and digests never have them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ WITNESSES: Final = (names.PREFIX, names.ERR)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coercion:
-    """Whether keys and values get a missing envelope on replay."""
-
     key: bool = False
     value: bool = False
 
@@ -35,7 +33,7 @@ class Coercion:
 def with_envelopes(
     values: pa.BinaryArray, rows: pa.StructArray, envelope: bytes, in_header: npt.NDArray[np.bool_]
 ) -> pa.BinaryArray:
-    """Add `envelope` to values that had none, by their rows' WITNESSES columns.
+    """Add `envelope` to values that had none.
 
     Not to records `in_header`: consumers would take it for the message.
     """

@@ -47,10 +47,7 @@ class DeleteIndex:
 
 
 def without_metrics(entry: ManifestEntry) -> ManifestEntry:
-    """Drop metrics, except bounds of data file paths, which matching needs.
-
-    Deletion vectors name one file and have no bounds.
-    """
+    """Drop metrics except bounds of data file paths, which matching needs."""
     file = entry.data_file
     location = vector_place(file)
     of = location["referenced_data_file"] if is_vector(file) else None

@@ -66,7 +66,7 @@ class EqualityKeys:
 
 
 def _wider(column: pa.DataType, keys: pa.DataType) -> pa.DataType:
-    """Return the type for comparisons: delete files may be older than a widening of the column."""
+    """Delete files may be older than a widening of the column."""
     if pa.types.is_integer(column) and pa.types.is_integer(keys):
         return max(column, keys, key=lambda kind: kind.bit_width)
     if pa.types.is_floating(column) and pa.types.is_floating(keys):
@@ -86,7 +86,7 @@ class Deletes:
         return frozenset(identifier for keys in self.equalities for identifier in keys.field_ids)
 
     def survivors(self, rows: pa.RecordBatch, first_row: int) -> Mask:
-        """Return a mask of the rows that remain. The first row is at position `first_row` of the file."""
+        """Return a mask of remaining rows. `first_row` is the first one's position in the file."""
         kept = np.ones(rows.num_rows, np.bool_)
         low, high = np.searchsorted(self.positions, (first_row, first_row + rows.num_rows))
         kept[self.positions[low:high] - first_row] = False
@@ -102,7 +102,7 @@ class DeleteFiles:
         self._keys = lru_cache(maxsize=KEPT)(partial(_equality_keys, objects, formats))
 
     def read(self, file: TableFile) -> Deletes:
-        """Raise ReplayError and subclasses of StorageError, with the delete file's name."""
+        """Raise ReplayError and StorageError, with the delete file's name."""
         empty = np.empty(0, np.int64)
         positions = [
             self._vectors(DeletionVector.of_entry(delete))

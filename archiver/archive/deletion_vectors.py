@@ -55,7 +55,7 @@ class DeletionVector:
         return cls(path=delete.file_path, data_file=data_file, offset=offset, size=size, rows=delete.record_count)
 
     def positions(self, objects: ObjectStore) -> npt.NDArray[np.int64]:
-        """Return positions in order. Raises subclasses of StorageError."""
+        """Raise StorageError. Positions are sorted."""
         blob = objects.reading(self.path, self._blob)
         length, checked, checksum = blob[:_NUMBER], blob[_NUMBER:-_NUMBER], blob[-_NUMBER:]
         if (

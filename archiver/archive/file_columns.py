@@ -1,6 +1,6 @@
 """Manifest entries in Arrow columns: 200 bytes per file instead of 31 KiB.
 
-A column's bounds are both null if the manifest lacks them.
+Bounds are both null if one is missing.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ MICROS_PER_TIME_COLUMN: Final = (
 
 
 def columns_of(counted: frozenset[int], bounded: frozenset[int] = NO_IDS) -> pa.Schema:
-    """COLUMNS, and the null counts of the table's columns with the field ids `counted`.
+    """COLUMNS, null counts of the field ids `counted`, and bounds of the field ids `bounded`.
 
-    For columns with the ids `bounded` also their bounds, in Iceberg's single-value serialization.
+    Bounds are in Iceberg's single-value serialization.
     """
     schema = COLUMNS
     for identifier in sorted(counted):
@@ -89,19 +89,17 @@ def nulls_of(field_id: int) -> str:
 
 
 def low_of(field_id: int) -> str:
-    """The column with a field's lower bounds."""
     return f"low_{field_id}"
 
 
 def high_of(field_id: int) -> str:
-    """The column with a field's upper bounds."""
     return f"high_{field_id}"
 
 
 def in_columns(
     entries: Iterable[ManifestEntry], counted: frozenset[int], bounded: frozenset[int] = NO_IDS
 ) -> Iterator[pa.RecordBatch]:
-    """Convert entries to batches of `columns_of(counted, bounded)`. One entry is in memory at a time."""
+    """Convert entries, with one in memory at a time."""
     schema = columns_of(counted, bounded)
     counts, bounds = sorted(counted), sorted(bounded)
     places: dict[tuple[object, ...], str] = {}
@@ -153,7 +151,7 @@ def _row(entry: ManifestEntry, place: str, counted: list[int], bounded: list[int
 
 
 def bounds_of(lower: dict[int, bytes], upper: dict[int, bytes], field_id: int) -> tuple[int | None, int | None]:
-    """Return the bounds of integers or timestamps, or None twice if one is missing."""
+    """Return bounds of integers or timestamps."""
     low, high = _number(lower.get(field_id)), _number(upper.get(field_id))
     return (None, None) if low is None or high is None else (low, high)
 
@@ -171,5 +169,5 @@ def _latest(file: DataFile, upper: dict[int, bytes], nulls: dict[int, int]) -> i
 
 
 def _number(bound: bytes | None) -> int | None:
-    """Decode a bound. A column promoted to long may have bounds of an int."""
+    """A column promoted to long may have bounds of an int."""
     return int.from_bytes(bound, "little", signed=True) if bound is not None and len(bound) in _LENGTHS else None

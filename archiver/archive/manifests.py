@@ -34,16 +34,13 @@ _UNREADABLE = (OSError, *manifest_lists.UNREADABLE)
 
 
 def listed_by(path: str, io: FileIO) -> list[ManifestFile]:
-    """Read the manifest list of a commit that may still land.
-
-    Raises subclasses of StorageError, also if it is truncated within a block.
-    """
+    """Read the manifest list of a commit that may still land. Raises StorageError, also if truncated."""
     with _in_our_words(path):
         return manifest_lists.manifest_list(io, path)
 
 
 def manifests_of(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
-    """Raise subclasses of StorageError, also if the list is truncated."""
+    """Raise StorageError, also if the list is truncated."""
     with _in_our_words(snapshot.manifest_list):
         return manifest_lists.manifests_of(table.io, table.metadata, snapshot)
 
@@ -51,7 +48,7 @@ def manifests_of(table: Table, snapshot: Snapshot) -> list[ManifestFile]:
 def live_entries(io: FileIO, manifest: ManifestFile) -> Iterator[ManifestEntry]:
     """Yield live entries with inherited sequence number and spec.
 
-    Delete files have the fields of `ENTRY_VERSION`. Raises subclasses of StorageError, also for a truncated manifest.
+    Delete files have the fields of `ENTRY_VERSION`. Raises StorageError, also for a truncated manifest.
     """
     path = manifest.manifest_path
     live = read = 0

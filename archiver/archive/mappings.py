@@ -1,4 +1,4 @@
-"""Finds the mapping that wrote a row, in footers, else the registry, else the journal."""
+"""Finds the mapping of a row: in footers, else the registry, else the journal."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 
 class MappingSource(Protocol):
-    """A source of one topic's mappings, by schema version."""
-
-    def row_mapping(self, version: int) -> RowMapping | None:
-        """Return None if this source lacks the version."""
+    def row_mapping(self, version: int) -> RowMapping | None: ...
 
 
 class NoMappings:
@@ -31,7 +28,7 @@ class NoMappings:
 
 
 class KnownMappings:
-    """Mappings from file footers, else from `fallback`. Raises ReplayError if both lack it."""
+    """Mappings from file footers, else `fallback`. Raises ReplayError if both lack it."""
 
     def __init__(self, topic: str, fallback: MappingSource | None = None) -> None:
         self._topic = topic
@@ -76,7 +73,7 @@ def _parsed(text: str) -> RowMapping:
 
 
 class RegistryMappings:
-    """Opens the registry when a mapping is needed. Raises CatalogError.
+    """Opens the registry when needed. Raises CatalogError.
 
     A registry with another `table_uuid` is ignored: its versions are other mappings.
     """
@@ -106,7 +103,7 @@ class LedgerMappings:
 
 
 class JournalMappings:
-    """Opens a table's journal when a mapping is needed. Raises subclasses of StorageError."""
+    """Opens the journal when needed. Raises StorageError."""
 
     def __init__(self, journal: Callable[[], TableJournal]) -> None:
         self._journal = journal
@@ -117,7 +114,7 @@ class JournalMappings:
 
 
 class FirstThatKnows:
-    """Queries sources in turn. Raises the first error only if no source has the mapping."""
+    """Raises the first error only if no source has the mapping."""
 
     def __init__(self, *sources: MappingSource) -> None:
         self._sources = sources

@@ -28,7 +28,7 @@ def offsets_of(batch: pa.RecordBatch) -> npt.NDArray[np.int64]:
 
 
 def misplaced(batch: pa.RecordBatch, last: int) -> tuple[str, int] | None:
-    """Return what is wrong with the first misplaced offset after `last`; None if offsets rise."""
+    """Return the fault at the first misplaced offset after `last`; None if offsets rise."""
     offsets = offsets_of(batch)
     steps = np.diff(offsets, prepend=last)
     if (steps > 0).all():
@@ -47,7 +47,7 @@ def sorted_by_offset(batch: pa.RecordBatch) -> pa.RecordBatch:
 def split_at_offset(
     batches: Iterable[pa.RecordBatch], frontier: int
 ) -> tuple[list[pa.RecordBatch], list[pa.RecordBatch]]:
-    """Return the batches below the offset `frontier`, and the rest. No batch is empty."""
+    """Split at the offset `frontier`. No batch is empty."""
     below: list[pa.RecordBatch] = []
     rest: list[pa.RecordBatch] = []
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Reads one data file: its rows without deleted ones, and their records."""
+"""Reads one data file: live rows and their records."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ _NOTHING_DELETED: Final = Deletes(np.empty(0, np.int64))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStorage:
-    """What reading a topic's files needs. `coercion` adds envelopes.
-
-    Records wait in the folder `spill`, or the system's temporary folder.
-    """
+    """Records wait in the folder `spill`, or the system's temporary folder."""
 
     deletes: DeleteFiles
     objects: ObjectStore
@@ -66,10 +63,7 @@ class OpenFile:
     def open(
         cls, storage: TopicStorage, file: TableFile, shape: RecordShape = AS_CONSUMED, *, reads_all: bool = False
     ) -> OpenFile:
-        """Open a file. `reads_all`: every block will be read.
-
-        Raises subclasses of StorageError, and UnknownFormat.
-        """
+        """Raise StorageError and UnknownFormat. `reads_all`: every block will be read."""
         segment_format = storage.formats.named(file.format, file.path)
         deletes = storage.deletes.read(file)
         reader = segment_format.open(storage.objects, file.path, reads_all=reads_all)
@@ -87,7 +81,6 @@ class OpenFile:
         self.reader.close()
 
     def records(self, block: Block, wanted: RowRange) -> Iterator[pa.RecordBatch]:
-        """Return sorted, nonempty batches."""
         nulls = self.null_columns(block)
         batches = self.reader.read(
             block,
@@ -109,21 +102,17 @@ class OpenFile:
         return frozenset(versions)
 
     def all_records(self, field_ids: frozenset[int] | None = None) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
-        """Read rows that aren't deleted, with their records.
-
-        `field_ids` must include the assembler's.
-        """
+        """Yield live rows with their records. `field_ids` must include the assembler's."""
         for block in self.reader.blocks():
             for rows, kafka in self.rows(block, None, field_ids):
                 yield rows, self.assembler.records(rows, kafka)
 
     @property
     def takes_dictionaries(self) -> bool:
-        """Whether texts may be in dictionaries, which can't be compared or shown."""
+        """Texts in dictionaries can't be compared or shown."""
         return not (self.assembler.shape.shows or self.deletes.equalities)
 
     def null_columns(self, block: Block) -> frozenset[int]:
-        """Return columns that needn't be read, as they are null in all rows."""
         if not self.takes_dictionaries:
             return frozenset()
         return self.reader.null_columns(block, self.assembler.omissible_ids)
@@ -135,10 +124,7 @@ class OpenFile:
     def rows(
         self, block: Block, wanted: RowRange | None = None, field_ids: frozenset[int] | None = None
     ) -> Iterator[tuple[pa.RecordBatch, pa.StructArray]]:
-        """Read rows that aren't deleted, in nonempty batches, with their `kafka`.
-
-        `field_ids` must include `kafka`.
-        """
+        """Yield live rows in nonempty batches, with their `kafka`, which `field_ids` must include."""
         columns = None if field_ids is None else field_ids | self.deletes.field_ids
         return self._rows(self.reader.read(block, columns), block.first_row, wanted)
 
@@ -163,7 +149,7 @@ class OpenFile:
 
 
 def _has_begin(block: Block, wanted: RowRange) -> bool:
-    """Whether the first rows are needed. Later rows wait until they are decoded."""
+    """Later rows wait until they are decoded."""
     return block.is_sorted and block.low_offset is not None and wanted.start_offset <= block.low_offset
 
 
@@ -176,6 +162,6 @@ def _wanted(kafka: pa.StructArray, wanted: RowRange) -> Mask:
 
 
 def numbers_or_none(column: pa.Array) -> npt.NDArray[np.signedinteger]:
-    """Return the numbers of a column; nulls are below all offsets and partitions."""
+    """Nulls become a number below all offsets and partitions."""
     numbers: npt.NDArray[np.signedinteger] = (pc.fill_null(column, _NONE) if column.null_count else column).to_numpy()
     return numbers

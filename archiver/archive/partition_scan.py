@@ -60,8 +60,8 @@ class _Unread:
 class PartitionScan:
     """One pass over a range. `files` are ordered by lowest offset.
 
-    Iterate once; closing the iterator closes the files. Batches are nonempty and offsets rise strictly. Raises
-    ReplayError for repeated offsets, and for wrong claims to be sorted.
+    Iterate once; closing the iterator closes the files. Batches are nonempty, offsets rise strictly. Raises ReplayError
+    for repeated offsets and wrong claims to be sorted.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Selects the files that a replay has to read by the manifests' bounds, if any."""
+"""Selects the files to read by manifest bounds, if any."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN_LOW = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSnapshot:
-    """One snapshot of a topic's table. `first_offsets` are set after records were retired."""
+    """`first_offsets` are set after records were retired."""
 
     snapshot_id: int | None
     files: TableFiles

@@ -1,6 +1,6 @@
 """A local cache of manifests: a million entries take minutes to read.
 
-Entries need a valid checksum and a private folder. Other failures only cost time.
+Entries need a valid checksum and a private folder.
 """
 
 from __future__ import annotations
@@ -35,13 +35,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PlanCache:
-    """Files by manifest, in a private folder. Thread-safe."""
-
     folder: Path
 
     @classmethod
     def below(cls, spool: Path) -> PlanCache | None:
-        """Return None if the folder can't be made, or other users could change it."""
+        """Return None if other users could change the folder."""
         folder = spool / FOLDER
         try:
             spool.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -68,7 +66,7 @@ class PlanCache:
         return batches if is_known else None
 
     def keep(self, manifest: ManifestFile, counted: frozenset[int], batches: tuple[pa.RecordBatch, ...]) -> None:
-        """Cache a manifest with many files. Failures are ignored."""
+        """Failures are ignored."""
         if sum(batch.num_rows for batch in batches) < LEAST_FILES:
             return
         key = _key(manifest, counted)
@@ -101,7 +99,7 @@ class PlanCache:
                 _LOG.warning("%s, which has values of partitions, can't be removed: %s; remove it", path, error)
 
     def forget_unused(self) -> None:
-        """Remove entries unused for 30 days, and incomplete files of killed processes."""
+        """Also remove incomplete files of killed processes."""
         with suppress(OSError):
             for path in self.folder.iterdir():
                 with suppress(FileNotFoundError):
@@ -117,7 +115,7 @@ def _is_ours(found: os.stat_result, others: int) -> bool:
 
 
 def _key(manifest: ManifestFile, counted: frozenset[int]) -> bytes:
-    """Return everything that the columns depend on. Entries inherit from the manifest list."""
+    """Includes what entries inherit from the manifest list."""
     of = manifest
     parts = (_VERSION, of.manifest_path, of.manifest_length, of.sequence_number, of.partition_spec_id, *sorted(counted))
     return repr(parts).encode()

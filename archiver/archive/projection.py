@@ -35,9 +35,9 @@ class Projection:
 def compile_projection(
     source: pa.DataType, target: pa.DataType, name: str, *, nulls: frozenset[int] = frozenset()
 ) -> Projection:
-    """Compile the conversion. `name` is for errors.
+    """Raise ReplayError if the file's type can't hold what the mapping wrote.
 
-    Columns in `nulls` don't count as missing. Raises ReplayError if the file's type can't hold what the mapping wrote.
+    Columns in `nulls` don't count as missing. `name` is for errors.
     """
     missing: list[str] = []
     convert = _compile(source, target, name, _Absent(missing, nulls))
@@ -52,7 +52,6 @@ def shared_projection(
     nulls: frozenset[int] = frozenset(),
     in_dictionaries: bool = False,
 ) -> Projection:
-    """As `compile_projection`, but cached. `in_dictionaries` keeps texts in dictionaries."""
     return _shared(Exact.of_type(source), Exact.of_type(target), name, nulls, in_dictionaries)
 
 
@@ -163,7 +162,7 @@ def _compile_map(source: pa.MapType, target: pa.MapType, name: str, absent: _Abs
 def _unsliced(
     column: pa.ListArray | pa.LargeListArray | pa.MapArray, children: Iterable[pa.Array]
 ) -> tuple[pa.Int32Array, list[pa.Array]]:
-    """Return offsets from 0 and the used children: a slice holds all."""
+    """A slice holds all children."""
     offsets = column.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     rebased = pc.subtract(offsets, offsets[0]).cast(pa.int32())

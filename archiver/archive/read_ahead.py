@@ -10,10 +10,7 @@ T = TypeVar("T")
 
 
 class ReadAhead(Generic[T]):
-    """Reads at most one part ahead. No part may be None.
-
-    As a context manager it closes the stream.
-    """
+    """Reads at most one part ahead. No part may be None."""
 
     def __init__(self, stream: Iterator[T], executor: Executor) -> None:
         self._stream = stream
@@ -36,10 +33,7 @@ class ReadAhead(Generic[T]):
         return self._next
 
     def take(self) -> T | None:
-        """Return the next part and start to read the following one; None at the end.
-
-        An error in reading is raised and ends the stream.
-        """
+        """Return None at the end. An error is raised and ends the stream."""
         part = self._next.result()
         if part is not None:
             self._next = self._submit()

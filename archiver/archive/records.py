@@ -1,4 +1,4 @@
-"""The columns of records in Arrow: RECORDS as consumers see them, or another RecordShape."""
+"""The columns of records in Arrow: RECORDS, or another RecordShape."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ DECODED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordParts:
-    """Rows in four parts. Only a shape that `shows` has shown columns, of type SHOWN."""
+    """Only a shape that `shows` has shown columns, of type SHOWN."""
 
     kafka: pa.StructArray
     keys: pa.BinaryArray
@@ -85,10 +85,7 @@ class RecordParts:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordShape:
-    """The columns that archived rows are converted to.
-
-    `required` are field ids that every file must have. `shows` adds JSON. `is_streamed`: save CPU.
-    """
+    """`required` are field ids that every file must have. `shows` adds JSON; `is_streamed` saves CPU."""
 
     required: frozenset[int]
     optional: frozenset[int] = frozenset()

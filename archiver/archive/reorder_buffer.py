@@ -1,4 +1,4 @@
-"""Sorts records by offset: in memory up to a bound, then in sorted runs on disk."""
+"""Sorts records by offset, in memory up to a bound, then in sorted runs on disk."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LEAST_PIECE = 64 << 10
 
 
 class ReorderBuffer:
-    """Takes sorted batches in any order and returns them by offset. Close it."""
+    """Returns sorted batches by offset. Close it."""
 
     def __init__(self, folder: Path | None = None, *, held_bytes: int = HELD_BYTES, fan_in: int = FAN_IN) -> None:
-        """`held_bytes` bounds memory. `folder` defaults to the system's temporary folder."""
+        """`held_bytes` bounds memory. `folder` is by default the temporary folder."""
         self._folder = folder
         self._held_bytes = held_bytes
         self._piece_bytes = max(LEAST_PIECE, held_bytes // PIECES)
@@ -44,7 +44,7 @@ class ReorderBuffer:
             self._keep(run, 0)
 
     def take_below(self, frontier: int | None = None) -> Iterator[pa.RecordBatch]:
-        """Take the records below the offset `frontier`, or all. Exhaust it before adding more."""
+        """Take records below `frontier`, or all. Exhaust it before adding more."""
         while True:
             runs = tuple(self._runs)
             bound = _bound(runs, frontier)
@@ -80,7 +80,6 @@ class ReorderBuffer:
 
 
 def _bound(runs: Iterable[SpilledRun], frontier: int | None) -> int | None:
-    """Return the offset up to which heads hold all records; None without a bound."""
     ends = [int(offsets_of(run.head)[-1]) + 1 for run in runs if run.head is not None and run.has_more]
     return min([*ends, *([] if frontier is None else [frontier])], default=None)
 

@@ -57,7 +57,7 @@ class TableFile:
 
     @property
     def time_partition(self) -> PartitionTuple:
-        """Its partition in a table by time alone; else `UNPLACED`."""
+        """`UNPLACED` unless the table is partitioned by time alone."""
         value = self.partition_values[0] if len(self.partition_values) == 1 else None
         return PartitionTuple.of_time(value) if isinstance(value, int) else UNPLACED
 
@@ -67,7 +67,7 @@ class TableFile:
 
 
 class TableFiles:
-    """The files of one snapshot: a row of `columns` for each. Thread-safe."""
+    """A row of `columns` for each file. Thread-safe."""
 
     def __init__(self, batches: Iterable[pa.RecordBatch], schema: pa.Schema, deletes: DeleteIndex) -> None:
         self._batches = tuple(batches)
@@ -97,13 +97,11 @@ class TableFiles:
             yield from map(self._described, self._batches[number].slice(row, 1).to_pylist())
 
     def named(self, paths: Collection[str]) -> dict[str, TableFile]:
-        """Return files by path, without unknown ones."""
         values = pa.array(sorted(paths), pa.large_string())
         mask = pc.is_in(self.columns[columns.PATH], value_set=values)
         return {file.path: file for file in self.pick(np.flatnonzero(mask.to_numpy()))}
 
     def only_adds_to(self, earlier: TableFiles) -> bool:
-        """Whether all files of an earlier snapshot are left, with the same delete files."""
         kept = pc.is_in(earlier.columns[columns.PATH], value_set=pc.unique(self.columns[columns.PATH]))
         return self._deletes is earlier._deletes and bool(kept.to_numpy().all())
 
@@ -143,9 +141,8 @@ class _Manifest:
 class ManifestReader:
     """Reads each manifest once. Not thread-safe.
 
-    `counted` are the field ids of columns with null counts, `bounded` of columns with bounds. `cache` holds what
-    earlier processes read; it isn't used with bounds, since these are values of records, and an erasure can't reach
-    the caches of other machines.
+    `counted` and `bounded` are field ids of columns with null counts and bounds. With bounds `cache` isn't used: they
+    are values of records, and an erasure can't reach caches of other machines.
     """
 
     counted: frozenset[int] = frozenset()
@@ -156,7 +153,7 @@ class ManifestReader:
     _last: tuple[str, TableFiles] | None = None
 
     def files(self, table: Table, *, unreadable: Callable[[str, StorageError], None] | None = None) -> TableFiles:
-        """Read the current snapshot. Unreadable manifests go to `unreadable`, if given."""
+        """Unreadable manifests go to `unreadable`, if given."""
         snapshot = table.current_snapshot()
         if snapshot is None:
             return TableFiles((), columns.columns_of(self.counted, self.bounded), DeleteIndex((), {}))

@@ -22,16 +22,16 @@ CATALOG_SECONDS = 60.0
 
 class TableSource(Protocol):
     def load(self, topic: str) -> Table:
-        """Load the current table. Raises NoTable, and subclasses of CatalogError."""
+        """Raise NoTable and CatalogError."""
 
     def topics(self, known: Iterable[str] = ()) -> tuple[str, ...]:
-        """Return all topics with a table. Tables of `known` topics aren't loaded."""
+        """Tables of `known` topics aren't loaded."""
 
     def names(self) -> frozenset[str]:
-        """Return all tables, also of other writers, without loading them."""
+        """Includes tables of other writers. Loads none."""
 
     def table_of(self, topic: str) -> str | None:
-        """Return the topic's table name; None if it isn't configured."""
+        """Return None if the topic isn't configured."""
 
 
 class CatalogTables:
@@ -40,7 +40,7 @@ class CatalogTables:
         self._uri = config.catalog["uri"]
 
     def load(self, topic: str) -> Table:
-        """Raise NoTable, and subclasses of CatalogError."""
+        """Raise NoTable and CatalogError."""
         name = self._config.topic(topic).table
         with in_our_words(self._uri, name), closing(self._connect()) as catalog:
             try:

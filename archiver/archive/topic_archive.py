@@ -58,10 +58,9 @@ VALUES_WITHIN: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class RegistrySources:
-    """What the registry knows of a table, by the ids of cluster and table.
+    """Reads of the registry, by the ids of cluster and table.
 
-    `mappings` reads mappings of rows, `ledger` the columns of all schema versions. `values` is as in `absent_values`,
-    `index` as in `index_state`, and `runs` has the objects of runs.
+    `ledger` has the columns of all schema versions; `runs` has the objects of runs.
     """
 
     mappings: Callable[[str, UUID], MappingSource] | None = None
@@ -85,11 +84,9 @@ class TopicArchive:
         spill: Path | None = None,
         bounded: Callable[[TopicArchive], frozenset[int]] | None = None,
     ) -> None:
-        """`bounded` returns ids of columns whose bounds and null counts `snapshot.files` has too.
+        """`bounded` returns ids of columns whose bounds and null counts `snapshot.files` has.
 
-        It may use `schema` and `ledger`.
-
-        `coercion` and `spill` are as in TopicStorage. A folder of `spill` caches manifests for later processes.
+        It may use `schema` and `ledger`. The folder `spill` caches manifests for later processes.
         """
         sources = registry or RegistrySources()
         self.topic = topic
@@ -117,23 +114,17 @@ class TopicArchive:
         self._snapshot = self._read(table)
 
     def ledger(self) -> LedgerState:
-        """Return the columns of all versions. Raises ReplayError without a registry, and RegistryError."""
+        """Raise RegistryError, and ReplayError without a registry."""
         if self._ledger is None:
             raise ReplayError("conditions on columns need the registry: open the archive with one", topic=self.topic)
         return self._ledger(self.cluster_id, self.table_uuid)
 
     def absent_values(self, paths: Sequence[str], lookups: Sequence[Lookup]) -> Mapping[str, Sequence[bool]]:
-        """Return for files, by path, for each lookup, whether no row has the value.
-
-        Leaves out files that the registry has no values of. Raises RegistryError.
-        """
+        """Return by file, for each lookup, whether no row has the value. Raises RegistryError."""
         return {} if self._values is None else self._values(self.cluster_id, self.table_uuid, paths, lookups)
 
     def index_state(self, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
-        """Return the runs of indexed columns, given with their mappings, and the files that they cover.
-
-        Raises RegistryError.
-        """
+        """Return runs of indexed columns, and the files that they cover. Raises RegistryError."""
         if self._index is None:
             return IndexState(files={})
         return self._index(self.cluster_id, self.table_uuid, mappings, paths)
@@ -147,7 +138,7 @@ class TopicArchive:
         return self._snapshot
 
     def refresh(self) -> TopicSnapshot:
-        """Load the table again. Raises ArchiveReplaced if it was recreated."""
+        """Raise ArchiveReplaced if the table was recreated."""
         with self._lock:
             table = self._tables.load(self.topic)
             self._check_same(table)
@@ -159,22 +150,18 @@ class TopicArchive:
         return self._snapshot.partitions
 
     def watermarks(self, partition: int) -> tuple[int, int]:
-        """Return the first archived offset, and the one after the last."""
         return low_watermark(self._snapshot, partition), self.end(partition)
 
     def first_offset(self, partition: int) -> int:
         return self._snapshot.first_offsets.get(partition, 0)
 
     def end(self, partition: int) -> int:
-        """The offset after the last archived one."""
         return high_watermark(self._snapshot, partition)
 
     def offset_for_time(self, partition: int, timestamp: int) -> int | None:
-        """Return the lowest offset at or after `timestamp` (ms), or None."""
         return first_offset_since(self._snapshot, partition, timestamp)
 
     def latest_time(self, partition: int) -> tuple[int, int] | None:
-        """Return the highest timestamp (ms) and its first offset, or None."""
         return latest_time(self._snapshot, partition)
 
     def records(
@@ -189,9 +176,8 @@ class TopicArchive:
     ) -> Generator[pa.RecordBatch, None, None]:
         """Yield records up to `end`, exclusive; by default all as of the last refresh.
 
-        `min_timestamp` (ms) permits leaving out older records. After a rewrite the stream continues with the current
-        snapshot. Raises RecordsRetired if unread records were retired, ReplayError, and subclasses of StorageError and
-        CatalogError.
+        `min_timestamp` (ms) permits leaving out older records. Continues after a rewrite. Raises RecordsRetired if
+        unread records were retired, ReplayError, StorageError and CatalogError.
         """
         snapshot = self._snapshot
         end = high_watermark(snapshot, partition) if end is None else end
@@ -263,10 +249,9 @@ def open_archive(
     coerces: bool = True,
     bounded: Callable[[TopicArchive], frozenset[int]] | None = None,
 ) -> TopicArchive:
-    """Open an archive, with mappings from footers, else the registry, else the journal.
+    """Open an archive. Raises CatalogError and StorageError.
 
-    Missing envelopes are added if the topic is configured to `coerce`, unless `coerces` is false. `bounded` is as in
-    TopicArchive. Raises subclasses of CatalogError and StorageError.
+    With `coerces`, missing envelopes are added if the topic is configured to `coerce`. `bounded` is as in TopicArchive.
     """
     source = tables or CatalogTables(config)
 

@@ -1,4 +1,4 @@
-"""Watermarks, first offset since a time, and latest time of a partition.
+"""Watermarks, first offset since a time, and latest time.
 
 Files are read only if bounds don't suffice.
 """
@@ -33,9 +33,9 @@ def high_watermark(snapshot: TopicSnapshot, partition: int) -> int:
 
 
 def record_ends(snapshot: TopicSnapshot) -> dict[int, int]:
-    """Return the offset from which no file has records, by bounds (maybe too high).
+    """Return offsets from which no file has records, by bounds (maybe too high).
 
-    Only for partitions with files; empty if a file lacks bounds.
+    Empty if a file lacks bounds.
     """
     low, high, offset = file_columns.LOW_PARTITION, file_columns.HIGH_PARTITION, file_columns.HIGH_OFFSET
     every = pc.ScalarAggregateOptions(skip_nulls=False)
@@ -132,7 +132,6 @@ def _low(file: TableFile) -> int:
 
 
 def _known_low(file: TableFile) -> int | None:
-    """Return the lowest offset, if bounds are of one partition and no rows were deleted."""
     if file.has_deletes or file.offsets is None or file.partitions is None:
         return None
     return file.offsets.low if file.partitions.low == file.partitions.high else None

@@ -1,3 +1,3 @@
-"""Evidence that can be checked without the archiver: signed documents and audit trails."""
+"""Evidence that can be checked without the archiver."""
 
 __all__ = ["acts", "check", "checkpoints", "documents", "entry", "export", "folder", "signing", "trail", "trails"]

@@ -1,6 +1,6 @@
-"""Acts on a table, each of which becomes one entry of the audit trail, by its `id` (docs/audit.md).
+"""Acts on a table. Each becomes one audit entry, by its `id` (docs/audit.md).
 
-`added` and `removed` are the digests of the gained and lost records; None if unknown.
+`added` and `removed` are digests of records; None if unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans",
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Began:
-    """The trail begins with a new table (`create`), or with `rows` (`adopt`)."""
+    """A new table (`create`), or one with `rows` (`adopt`)."""
 
     is_new: bool
     rows: int = 0
@@ -67,7 +67,7 @@ class Evolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """A commit appended ranges. `commit_id` and `snapshot_id` are None if the snapshot had expired."""
+    """`commit_id` and `snapshot_id` are None if the snapshot had expired."""
 
     ranges: tuple[TranslatedRange, ...]
     commit_id: str | None
@@ -78,7 +78,7 @@ class Appended:
 
     @property
     def id(self) -> str:
-        """The first range's id: a range is appended once."""
+        """A range is appended once."""
         return f"append-{min(self.range_ids)}"
 
     @property
@@ -104,7 +104,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrote:
-    """A commit replaced files: compaction, retention, erasure or reprocessing."""
+    """Compaction, retention, erasure or reprocessing."""
 
     rewrite: Rewrite
     old_digest: str | None = None
@@ -120,7 +120,6 @@ class Rewrote:
 
     @property
     def leaves_out(self) -> bool:
-        """Whether new files have fewer records than old ones."""
         return any(span.gone for group in self.rewrite.groups for span in group.all_spans)
 
     @property
@@ -158,7 +157,7 @@ class Rewrote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefilledAct:
-    """Lost rows were restored, or recorded as gone: `erased` on purpose, or `lost`."""
+    """Lost rows were restored, or are gone: `erased` on purpose, or `lost`."""
 
     commit_id: str
     files: int
@@ -178,7 +177,7 @@ class RefilledAct:
 
     @property
     def added(self) -> str | None:
-        """None: restored rows were never removed from the trail's count."""
+        """Restored rows were never removed from the trail's count."""
         return NO_RECORDS
 
     def to_json(self) -> dict[str, Any]:
@@ -195,7 +194,7 @@ class RefilledAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepartitionedAct:
-    """A change of partitioning, given as transforms and field ids."""
+    """`before` and `after` are transforms and field ids."""
 
     commit_id: str
     before: str
@@ -215,7 +214,7 @@ class RepartitionedAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredHold:
-    """`hold = true` appeared in the topic's section (odd `change`), or disappeared."""
+    """`hold = true` appeared (odd `change`), or disappeared."""
 
     change: int
 
@@ -246,7 +245,7 @@ class ConfiguredHold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:
-    """Any other act, without added or removed records. `details` are JSON values without fractions."""
+    """Any other act. `details` are JSON values without fractions."""
 
     kind: NotedKind
     id: str

@@ -1,6 +1,6 @@
-"""Checks a trail: each entry against the previous one, and all against signed checkpoints.
+"""Checks each entry against the previous one, and all against signed checkpoints.
 
-Finds all changes except lost entries after the last checkpoint.
+Doesn't find lost entries after the last checkpoint.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Problem:
 
 @dataclass(slots=True, kw_only=True)
 class TrailReport:
-    """`signed` entries are covered by a checkpoint of a given key."""
+    """`signed` entries are before a checkpoint of a given key."""
 
     topic: str = ""
     table: str = ""
@@ -86,11 +86,10 @@ class TrailReport:
 
     @property
     def unsigned(self) -> int:
-        """The entries after the last checkpoint, whose loss would go unnoticed."""
+        """Their loss would go unnoticed."""
         return self.entries - self.signed
 
     def add(self, kind: ProblemKind, text: str, *, entry: int | None = None, path: str | None = None) -> None:
-        """Only the first problems are kept; the rest is counted."""
         if len(self.problems) < _MOST:
             self.problems.append(Problem(kind=kind, text=text, entry=entry, path=path))
         else:
@@ -98,7 +97,7 @@ class TrailReport:
 
 
 class TrailCheck:
-    """A running check, in 32 bytes per entry. `journaled` are the journal's commits, by entry number."""
+    """Takes 32 bytes per entry. `journaled` are the journal's commits, by entry number."""
 
     def __init__(self, folder: str, keys: Sequence[PublicKey] = ()) -> None:
         self.report = TrailReport(folder=folder, keys=tuple(key.id for key in keys))
@@ -130,7 +129,7 @@ class TrailCheck:
             self.report.last_hash = self._hashes[-_HASH:].hex()
 
     def checkpoints(self, found: Iterable[tuple[str, bytes]], *, trusted: Iterable[tuple[str, bytes]] = ()) -> None:
-        """Check checkpoints after their entries. `trusted` ones were stored elsewhere."""
+        """Call it after `entries`. `trusted` checkpoints were stored elsewhere."""
         hashes: set[str] = set()
         named: list[tuple[str, Checkpoint]] = []
         for path, data in (*found, *trusted):

@@ -1,4 +1,4 @@
-"""Signed statements of a trail's number of entries and last hash (docs/audit.md)."""
+"""Signed numbers of entries and last hashes (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Checkpoint:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Parse a checkpoint. Raises SignatureInvalid."""
+        """Raises SignatureInvalid."""
         try:
             value = json.loads(data)
             document, signature = value["checkpoint"], Signature.from_json(value["signature"])
@@ -67,17 +67,16 @@ class Checkpoint:
 
 @cache
 def load_key(path: Path) -> SigningKey:
-    """Load the configured signing key. Raises ConfigError."""
+    """Raises ConfigError."""
     return SigningKey.load(path)
 
 
 def is_due(head: ChainHead, every: float) -> bool:
-    """Whether there is no checkpoint, or the last one is older than `every` seconds."""
     return head.checkpoint_at is None or (datetime.now(UTC) - head.checkpoint_at).total_seconds() >= every
 
 
 def sign(folder: TrailFolder, subject: Subject, author: Author, head: ChainHead, key: SigningKey) -> Checkpoint:
-    """Sign the stored trail, after reading back the entries since the last checkpoint. Raises BadSegment."""
+    """Sign the stored trail, after reading its entries. Raises BadSegment."""
     last = _last(folder)
     entries, root = (0, FIRST_PREV) if last is None else (last.entries, last.root)
     if entries > head.entries:

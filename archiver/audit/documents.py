@@ -9,7 +9,7 @@ from archiver.errors import ConfigError
 
 
 def check_place(path: Path, what: str) -> None:
-    """Raise ConfigError if a file can't be written there. `what` names it: "report"."""
+    """Raises ConfigError if a file can't be written there."""
     folder = path.parent
     if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise ConfigError(

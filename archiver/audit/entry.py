@@ -47,7 +47,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An entry without its position. `is_late`: recorded by a later run."""
+    """`is_late`: recorded by a later run."""
 
     subject: Subject
     author: Mapping[str, str]
@@ -76,7 +76,7 @@ class Draft:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Parse `to_json`, or an entry, to give it another position."""
+        """Parse `to_json`, or an entry."""
         return cls(
             subject=Subject(**{name: value[name] for name in ("cluster_id", "topic", "table", "table_uuid")}),
             author=value["by"],
@@ -103,7 +103,7 @@ class Draft:
         }
 
     def found(self, snapshot_id: int | None) -> Self:
-        """Return the draft of a commit that was found in the table later. Metadata commits have no snapshot."""
+        """Found in the table later. Metadata commits have no snapshot."""
         details = {} if snapshot_id is None else {"snapshot_id": str(snapshot_id)}
         return replace(self, details={**self.details, **details}, is_late=True)
 
@@ -133,5 +133,4 @@ def hash_of(line: bytes) -> str:
 
 
 def timestamp(time: datetime) -> str:
-    """Format a time: UTC, to the microsecond."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

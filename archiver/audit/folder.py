@@ -1,4 +1,4 @@
-"""The folder of a trail: entries as objects, old ones packed, and checkpoints (docs/audit.md)."""
+"""A trail's folder: single entries, packs of old ones, and checkpoints (docs/audit.md)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PackLimits:
-    """Runs of `least` to `most` single entries are packed, and `least_packs` small packs to `most_together` entries."""
+    """For runs of single entries (`least`, `most`), and of packs."""
 
     least: int = 256
     most: int = 2_048
@@ -73,7 +73,7 @@ class PackLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrailFolder:
-    """The folder at `path` in a store. Methods raise subclasses of StorageError."""
+    """Methods raise subclasses of StorageError."""
 
     path: str
     objects: ObjectStore
@@ -82,7 +82,7 @@ class TrailFolder:
     """Folders of which it was logged that their store refuses removals."""
 
     def listed(self) -> Listed:
-        """List the folder until a list has all entries of the list before: a paged list may miss packed entries.
+        """List the folder until a list has all entries of the previous one: a paged list may miss packed entries.
 
         Raises StorageUnavailable if lists keep changing.
         """
@@ -98,7 +98,7 @@ class TrailFolder:
         return Listed(entries=_entry_objects(objects), checkpoints=_checkpoints(objects))
 
     def write(self, seq: int, line: str) -> None:
-        """Write an entry, idempotently. Raises StorageError if another entry has its number."""
+        """Idempotent. Raises StorageError if another entry has the number."""
         path, data = f"{self.path}/entry-{seq:010d}.json", line.encode()
         if not self.objects.exists(path):
             self.objects.write(path, data)
@@ -113,7 +113,7 @@ class TrailFolder:
         self.objects.write(f"{self.path}/{name}", data)
 
     def lines(self, *, first: int = 1) -> Iterator[StoredLine]:
-        """Yield entries by number, from the object that may have `first`. A packed entry may come twice.
+        """From the object that may have `first`. A packed entry may come twice.
 
         Damaged objects yield their remaining lines. Raises StorageUnavailable if lists keep changing.
         """
@@ -143,10 +143,7 @@ class TrailFolder:
             yield path, self.objects.read(path)
 
     def pack(self, *, through: int) -> int:
-        """Pack single entries up to a number, and small packs. Return the number of objects.
-
-        Writers may still rewrite later entries.
-        """
+        """Pack entries up to `through`: writers may still rewrite later ones."""
         listed, limits = self.listed().entries, self.limits
         before_ms = (time.time() - PACK_SECONDS) * 1_000
         packed = {item.path for pack in listed for item in self._remove_packed(pack, listed)}
@@ -177,7 +174,7 @@ class TrailFolder:
             self._say(refused[0])
 
     def _remove_packed(self, pack: EntryObject, listed: Sequence[EntryObject]) -> Sequence[EntryObject]:
-        """Remove objects that a pack has, as packing was interrupted or refused; return them."""
+        """Remove objects that a pack has: packing was interrupted or refused."""
         inside = [item for item in listed if _has(pack, item)]
         if inside and self.path not in self.logged:
             lines = self._whole(pack)
@@ -228,7 +225,7 @@ class TrailFolder:
 
 
 def checkpoint_name(entries: int, time: str) -> str:
-    """Names sort by number of entries, then by time."""
+    """Names sort by entries, then by time."""
     return f"checkpoint-{entries:010d}-{re.sub(r'[-:.]', '', time)}.json"
 
 

@@ -1,6 +1,6 @@
 """Ed25519 signatures of JSON documents.
 
-The signed form has sorted keys, no spaces, UTF-8 and no fractions (`openssl pkeyutl -verify -rawin`).
+The signed form has sorted keys, no spaces, UTF-8 and no fractions.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ MAKE_PUBLIC_KEY: Final = "openssl pkey -in signing.pem -pubout -out signing.pub.
 
 
 def canonical(document: Mapping[str, Any]) -> bytes:
-    """Return the bytes to sign. Raises ValueError for a fraction, whose text isn't unique."""
+    """Raises ValueError for a fraction, whose text isn't unique."""
     _refuse_fractions(document)
     return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """`key_id` is the first 16 hexadecimal digits of the public key's SHA-256."""
+    """`key_id` is the first 16 hex digits of the public key's SHA-256."""
 
     key_id: str
     value: bytes
@@ -51,7 +51,7 @@ class Signature:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Parse `to_json`. Raises SignatureInvalid."""
+        """Raises SignatureInvalid."""
         try:
             signature = cls(
                 algorithm=str(value["algorithm"]),
@@ -70,7 +70,7 @@ class PublicKey:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read a PEM file. Raises ConfigError."""
+        """Raises ConfigError."""
         data = _read(path, "public key")
         try:
             key = load_pem_public_key(data)
@@ -81,7 +81,7 @@ class PublicKey:
         return cls(id=_id(key), _key=key)
 
     def check(self, document: Mapping[str, Any], signature: Signature) -> None:
-        """Raise SignatureInvalid unless the holder of the key signed this document."""
+        """Raises SignatureInvalid unless the key's holder signed this document."""
         if signature.algorithm != ALGORITHM:
             raise SignatureInvalid(
                 "the document is signed by an algorithm that isn't known: check it with a newer archiver",
@@ -109,7 +109,7 @@ class SigningKey:
 
     @classmethod
     def load(cls, path: Path, *, name: str = "audit.signing_key") -> Self:
-        """Read a PEM file without a password. Raises ConfigError, which names the setting."""
+        """The PEM file has no password. Raises ConfigError."""
         data = _read(path, name)
         try:
             key = load_pem_private_key(data, password=None)
@@ -122,7 +122,7 @@ class SigningKey:
 
     @classmethod
     def generate(cls, path: Path, public_path: Path) -> Self:
-        """Write a new key into two PEM files. Raises ConfigError if one exists."""
+        """Raises ConfigError if a file exists."""
         key = Ed25519PrivateKey.generate()
         public = key.public_key()
         private_pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -135,7 +135,7 @@ class SigningKey:
         return self.public.id
 
     def sign(self, document: Mapping[str, Any]) -> Signature:
-        """Sign a document. Raises ValueError if it has a fraction."""
+        """Raises ValueError for a fraction."""
         return Signature(key_id=self.id, value=self._key.sign(canonical(document)))
 
 

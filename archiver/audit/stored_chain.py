@@ -1,4 +1,4 @@
-"""The chain of a trail in the store. Foreign objects must neither be adopted nor stop a job."""
+"""A trail's chain in the store. Foreign objects must neither be adopted nor stop a job."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from catalog.registry.audit_chains import ChainHead
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChain:
-    """The entries from the first one, while each has the hash of the previous one.
+    """The entries until the chain breaks, at the object `broken_at`.
 
-    `acts` are numbers by act, `hashes` hashes by number. `broken_at` is the object that breaks the chain.
+    `acts` are numbers by act, `hashes` hashes by number.
     """
 
     head: ChainHead
@@ -30,7 +30,7 @@ class StoredChain:
 
     @classmethod
     def read(cls, folder: TrailFolder, table_uuid: UUID) -> Self:
-        """Read all entries. Raises subclasses of StorageError."""
+        """Raises subclasses of StorageError."""
         stored = {line.place: line for line in folder.lines()}
         head = ChainHead(table_uuid=table_uuid, entries=0, last_hash=FIRST_PREV, digest=NO_RECORDS)
         acts: list[tuple[int, str]] = []
@@ -46,7 +46,7 @@ class StoredChain:
         return cls(head=head, acts=tuple(acts), hashes=hashes, broken_at=None)
 
     def check_goes_on(self, number: int, last_hash: str, folder: TrailFolder) -> None:
-        """Raise StorageError unless the chain is intact, and has the entry `number` with this hash."""
+        """Raises StorageError unless the chain is intact and entry `number` has this hash."""
         if self.broken_at is None and self.hashes.get(number) == last_hash:
             return
         raise StorageError(

@@ -1,4 +1,4 @@
-"""Records each act on a table once, in one chain (docs/adr/0044). Entries wait in the registry for the store."""
+"""Records each act once, in one chain (docs/adr/0044). Entries wait in the registry for the store."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ SETTLED_ENTRIES: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditTrail:
-    """The trail of one table; without a journal it records nothing. Methods raise subclasses of RegistryError."""
+    """Without a journal it records nothing. Methods raise subclasses of RegistryError."""
 
     topic: TopicRow
     journal: TableJournal
@@ -67,8 +67,8 @@ class AuditTrail:
     ) -> None:
         """Begin the trail if necessary; record a new schema version; write waiting entries; sign if due.
 
-        With `table`, settle commits intended by killed runs: refills only with the lease. `is_held`: `hold = true` is
-        configured. Raises ConfigError if the configured key can't sign.
+        With `table`, settle commits of killed runs: refills only with the lease. Raises ConfigError if the key can't
+        sign.
         """
         if self.journal.trail is None:
             return
@@ -98,9 +98,9 @@ class AuditTrail:
             head = self.registry.audit.head(self.topic) or self._begun()
 
     def record(self, act: Act, *, is_late: bool = False) -> None:
-        """Record an act, idempotently. `is_late`: an earlier run did it.
+        """Idempotent. `is_late`: an earlier run did it.
 
-        If the store refuses the entry, it waits for the next act or run.
+        An entry that the store refuses waits for the next act or run.
         """
         if self.journal.trail is None:
             return
@@ -108,10 +108,7 @@ class AuditTrail:
         self._add(draft, act.range_ids if isinstance(act, Appended) else ())
 
     def intend(self, act: RefilledAct | RepartitionedAct, *, parent: int | None) -> None:
-        """Record the intention to commit, so that the commit gets its entry in any case.
-
-        `parent` is its base snapshot or spec.
-        """
+        """An intended commit gets its entry in any case. `parent` is its base snapshot or spec."""
         if self.journal.trail is not None:
             draft = Draft.of_act(act, self._subject, author(self.journal.audit), is_late=False)
             self.registry.audit.intend(
@@ -130,11 +127,11 @@ class AuditTrail:
             self.registry.audit.forget_intent(self.topic, act.id)
 
     def appended(self, commit_id: str, snapshot_id: int, ranges: Sequence[TranslatedRange]) -> None:
-        """Record a commit of ranges, before the registry confirms them."""
+        """Call it before the registry confirms."""
         self.record(Appended(ranges=tuple(ranges), commit_id=commit_id, snapshot_id=snapshot_id))
 
     def settled(self, settled: Settled) -> None:
-        """Record commits found in the table later, before the registry does."""
+        """Call it before the registry records."""
         if self.journal.trail is None or not settled.landed:
             return
         commits: dict[tuple[str | None, int | None], list[TranslatedRange]] = {}
@@ -148,7 +145,7 @@ class AuditTrail:
                 )
 
     def rewrote(self, rewrite: Rewrite, *, snapshot_id: int | None = None, is_late: bool = False) -> None:
-        """Record a rewrite that is in the table, before the registry does."""
+        """Call it after the commit, before the registry records."""
         if self.journal.trail is None:
             return
         act = Rewrote(rewrite=rewrite, snapshot_id=snapshot_id)
@@ -158,7 +155,7 @@ class AuditTrail:
         self.record(act, is_late=is_late)
 
     def write_waiting(self) -> int:
-        """Write waiting entries to the store; return how many still wait. A failure is logged."""
+        """Return how many entries still wait. A failure is logged."""
         return 0 if self.folder is None else self._write(self.folder, self.registry.audit.waiting(self.topic))
 
     def _add(self, draft: Draft, range_ids: Sequence[str] = ()) -> None:
@@ -200,7 +197,7 @@ class AuditTrail:
         return folder.pack(through=(waiting[0].seq if waiting else head.entries) - SETTLED_ENTRIES)
 
     def checkpoint(self) -> Checkpoint | None:
-        """Sign the trail. None without a key, or if that must wait, which is logged."""
+        """None without a key, or if signing must wait."""
         folder, path = self.folder, self.journal.audit.signing_key
         if folder is None or path is None:
             return None
@@ -285,7 +282,7 @@ class AuditTrail:
         return head
 
     def _agreed(self, folder: TrailFolder) -> tuple[WaitingEntry, ...]:
-        """Return the waiting entries after the store's last: a restored database may lack some of them."""
+        """A restored database may lack some of the store's entries."""
         for _ in range(_TRIES):
             last = folder.listed().last  # before the registry, which has every entry earlier than the store
             head, waiting = self.registry.audit.head(self.topic), self.registry.audit.waiting(self.topic)
@@ -335,7 +332,7 @@ def _last_written(head: ChainHead, waiting: Sequence[WaitingEntry]) -> tuple[int
 
 
 def _has(folder: TrailFolder, waiting: Sequence[WaitingEntry]) -> bool:
-    """True if stored entries equal waiting ones: a killed run wrote them."""
+    """True if a killed run wrote them."""
     expected = {entry.seq: entry.line.encode() for entry in waiting}
     stored = {line.place: line.data for line in folder.lines(first=waiting[0].seq)}
     return all(expected[seq] == line for seq, line in stored.items() if seq in expected)

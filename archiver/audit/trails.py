@@ -1,4 +1,4 @@
-"""Finds and checks the trails in a journal's store, which suffices."""
+"""Finds and checks the trails in a journal's store."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ YOUNG: Final = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTrail:
-    """A trail's folder, and the table's journal, which an exported trail lacks."""
+    """An exported trail has no journal."""
 
     folder: TrailFolder
     journal: TableJournal | None = None
@@ -42,10 +42,7 @@ class FoundTrail:
         max_age: float | None = None,
         head: ChainHead | None = None,
     ) -> TrailReport:
-        """Check the trail against the store and checkpoints `kept` elsewhere.
-
-        `max_age` (seconds) requires a younger checkpoint. `head` is the registry's end of the chain.
-        """
+        """`kept` checkpoints were stored elsewhere. `head` is the registry's. `max_age` is in seconds."""
         check = TrailCheck(self.folder.path, keys)
         for _ in check.entries(self.folder.lines()):
             pass
@@ -63,10 +60,7 @@ class FoundTrail:
 
 
 def find_trails(config: Config, topics: Collection[str] = ()) -> tuple[FoundTrail, ...]:
-    """Return the trails in the journal: of these topics, or all.
-
-    Raises NotArchived for a topic without one, and ConfigError without a journal.
-    """
+    """Raises NotArchived for a topic without a trail, and ConfigError without a journal."""
     journal = Journal.of(config)
     if journal.root is None:
         raise ConfigError("Audit trails lie in the journal: set `journal` in [archive]", key="archive.journal")
@@ -87,14 +81,13 @@ def find_trails(config: Config, topics: Collection[str] = ()) -> tuple[FoundTrai
 
 
 def exported_trail(folder: Path) -> FoundTrail:
-    """Open an exported trail. Raises ConfigError if the folder is missing."""
+    """Raises ConfigError if the folder is missing."""
     if not folder.is_dir():
         raise ConfigError("There is no such folder", folder=str(folder))
     return FoundTrail(folder=TrailFolder(path=folder.resolve().as_uri(), objects=ObjectStore()))
 
 
 def _against_journal(check: TrailCheck, journal: TableJournal, *, since: datetime) -> None:
-    """Report commits without an entry, and entries without a commit."""
     until = datetime.now(UTC) - YOUNG
     lacking = dict(check.journaled)
     for commit_id in journal.commit_ids():

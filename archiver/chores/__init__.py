@@ -1,3 +1,3 @@
-"""Background work of an archive job: short chores after a commit, long ones while idle."""
+"""Background work of an archive job."""
 
 __all__ = ["chore", "runner", "tidying"]

@@ -1,4 +1,4 @@
-"""A chore: background work on one topic at a time, with a crash-safe cursor over its commits."""
+"""Background work on one topic, with a crash-safe cursor over its commits."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ COMMITS_AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreTurn:
-    """After a commit a turn has no engine and must be short. Start nothing after `is_over`.
-
-    `engine` starts at its first call.
-    """
+    """After a commit a turn is short and has no engine. Start nothing after `is_over`."""
 
     topic: TopicRow
     opened: StagedTopic | None
@@ -37,14 +34,10 @@ class ChoreTurn:
 
     @property
     def last_commit(self) -> int:
-        """The topic's last commit when the turn began."""
         return self.state.cursor + self.state.behind
 
     def commits(self, *, most: int = COMMITS_AT_ONCE) -> Iterator[NumberedCommits]:
-        """Yield ranges of at most `most` commits since the cursor.
-
-        Call `keep` with each `through` afterwards. Ranges may repeat.
-        """
+        """Yield ranges of commits, which may repeat. Call `keep` with each `through` afterwards."""
         cursor = self.state.cursor
         while not self.is_over():
             commits = self.registry.chores.commits_since(self.topic, cursor, most=most)
@@ -56,10 +49,7 @@ class ChoreTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreOutcome:
-    """With `is_finished` False the next turn continues.
-
-    `failures` are logged; `waits_for` needs a person.
-    """
+    """Unless `is_finished`, the next turn continues. `waits_for` needs a person."""
 
     is_finished: bool = True
     failures: tuple[Exception, ...] = ()
@@ -68,7 +58,7 @@ class ChoreOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chore:
-    """After it finished or failed, the topic rests for `rest_seconds`."""
+    """The topic rests for `rest_seconds` afterwards."""
 
     name: str
     when: When

@@ -1,4 +1,4 @@
-"""Give chores their turns. Their errors are logged, kept for `status`, and never fail the job."""
+"""Give chores their turns. Errors never fail the job."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ChoreTopic:
 
 
 class ChoreRunner:
-    """The chores of one job. Thread-safe for different topics."""
+    """Thread-safe for different topics."""
 
     def __init__(
         self, chores: Sequence[Chore], observer: ChoreObserver = ignore, *, clock: Callable[[], float] = time.monotonic
@@ -60,7 +60,7 @@ class ChoreRunner:
         is_over: Callable[[], bool],
         engine: Callable[[], Engine] | None = None,
     ) -> None:
-        """Give each chore of this kind a turn on each topic until `is_over`. Never raises an Exception."""
+        """Never raises an Exception."""
         for chore in self._chores:
             if chore.when != when:
                 continue

@@ -1,4 +1,4 @@
-"""The `archiver` command line: one module per command.
+"""One module per command.
 
 Other packages are imported inside the command functions, so that `archiver --help` stays fast.
 """

@@ -155,7 +155,7 @@ def _values(report: AbandonedLog) -> dict[str, Any]:
 
 
 def _span(offsets: OffsetRange) -> list[int]:
-    """First and last offset, both included."""
+    """Both offsets are included."""
     return [offsets.first, offsets.last]
 
 

@@ -1,4 +1,4 @@
-"""The `archiver` command with all its sub-commands, for embedding."""
+"""The whole `archiver` command, for embedding."""
 
 from __future__ import annotations
 

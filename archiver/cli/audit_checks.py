@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class KeptCheckpoints:
-    """Externally stored checkpoints, by file, with the UUIDs of their tables."""
+    """Externally stored checkpoints by file, and their tables' UUIDs."""
 
     files: dict[str, bytes]
     tables: dict[str, str]
@@ -27,7 +27,7 @@ class KeptCheckpoints:
 
     @classmethod
     def read(cls, paths: Sequence[Path]) -> Self:
-        """Read the files. Raises ConfigError."""
+        """Raises ConfigError."""
         files, tables = {}, {}
         for path in paths:
             try:
@@ -48,7 +48,7 @@ class KeptCheckpoints:
         return found
 
     def refuse_unmatched(self) -> None:
-        """Raise ConfigError if a checkpoint's table has no trail to compare with."""
+        """Raises ConfigError if a checkpoint's table has no trail."""
         if left := sorted(self.files.keys() - self._used):
             raise ConfigError(
                 "A checkpoint is about a table whose trail was not found: name its topic. If it was, the trail is gone",
@@ -68,7 +68,7 @@ def heads_of(config: Config) -> dict[str, ChainHead]:
 
 
 def sign_all(config: Config, topics: Sequence[str]) -> dict[str, Checkpoint | None]:
-    """Sign the trails of these topics; without topics, of all topics in the registry."""
+    """Without topics: all."""
     from archiver.audit.trail import AuditTrail
     from archiver.storage.journal import Journal
     from archiver.upkeep.archived_topic import known_topics

@@ -1,4 +1,4 @@
-"""Assembles the commands, importing only the named ones, to start fast."""
+"""Imports only the named commands, to start fast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ NAMES: Final = tuple(name for names in PURPOSES.values() for name in names)
 
 
 def command_line(names: Iterable[str] = NAMES) -> typer.Typer:
-    """The `archiver` command with the sub-commands of these names, in the order of the help text."""
     app = typer.Typer(
         cls=CommandsByPurpose,
         help="Kafka topics as Iceberg tables, and the same files as Kafka records again.",

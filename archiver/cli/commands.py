@@ -31,7 +31,7 @@ _UNCUT: Final = 10_000
 
 
 class Commands(TyperGroup):
-    """A group whose help shows each command's first sentence in full."""
+    """Help shows a command's first sentence in full."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         self._write(ctx, formatter, "Commands", self.list_commands(ctx))
@@ -49,8 +49,6 @@ class Commands(TyperGroup):
 
 
 class CommandsByPurpose(Commands):
-    """The top-level group, whose help lists the commands by purpose."""
-
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         for purpose, names in PURPOSES.items():
             self._write(ctx, formatter, purpose, names)

@@ -1,4 +1,4 @@
-"""Consent to removals: `--yes`, or a question on the terminal."""
+"""Consent to removals."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask. Required without a
 
 
 class Prompt(Protocol):
-    """Puts questions to a person, if there is one."""
-
     @property
     def is_there(self) -> bool: ...
 
@@ -29,14 +27,14 @@ class Prompt(Protocol):
 
 
 class TerminalPrompt:
-    """Standard input and standard error, if both are a terminal."""
+    """Standard input and error, if both are a terminal."""
 
     @property
     def is_there(self) -> bool:
         return sys.stdin.isatty() and sys.stderr.isatty()
 
     def ask(self, question: RemovalQuestion) -> bool:
-        """Print the facts and ask. Only `y` and `yes` mean yes."""
+        """Only `y` and `yes` mean yes."""
         console = TextConsole(stderr=True)
         if question.is_repeated:
             console.print("This has changed since the last question:", style="yellow")
@@ -47,7 +45,7 @@ class TerminalPrompt:
 
 
 def deed(question: RemovalQuestion) -> str:
-    """Describe a removal: `Erase 35 records of orders, in 25 files (3.1 MB)`."""
+    """As in `Erase 35 records of orders, in 25 files (3.1 MB)`."""
     if question.things:
         return f"{question.verb.capitalize()} {question.things}"
     parts: list[str] = []
@@ -84,7 +82,7 @@ class TerminalConsent:
 
 
 def consent_to(command: str, *, yes: bool, prompt: Prompt | None = None) -> Consent:
-    """Return the source of consent. Raises ConsentMissing without `--yes` and without a terminal."""
+    """Raises ConsentMissing without `--yes` and without a terminal."""
     found = consent_or_none(yes=yes, prompt=prompt)
     if found is None:
         raise ConsentMissing(
@@ -94,7 +92,7 @@ def consent_to(command: str, *, yes: bool, prompt: Prompt | None = None) -> Cons
 
 
 def consent_or_none(*, yes: bool, prompt: Prompt | None = None) -> Consent | None:
-    """Return the source of consent; None without `--yes` and without a terminal."""
+    """None without `--yes` and without a terminal."""
     from archiver.upkeep.consent import GIVEN
 
     if yes:

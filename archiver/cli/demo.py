@@ -41,10 +41,7 @@ def demo(
 
 @contextmanager
 def _stack_folder(directory: Path | None, *, keep: bool, console: TextConsole) -> Iterator[Path]:
-    """Yield the demo's folder; afterwards, stop the stack and remove a temporary folder, unless `keep` is set.
-
-    If the demo fails, the folder stays.
-    """
+    """A failed demo stops the stack and keeps the folder."""
     from archiver.local import LocalStack
 
     folder = directory or Path(tempfile.mkdtemp(prefix="archiver-demo-"))

@@ -150,7 +150,6 @@ def erase(
 
 
 def _confirmed(*, as_json: bool) -> bool:
-    """No without a terminal."""
     if as_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
     return typer.confirm("Expire these snapshots? Time travel to them ends", default=False)

@@ -1,4 +1,4 @@
-"""An erasure over several topics, and its certificate."""
+"""Erasures over several topics, with a certificate."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ def run_plan(
     as_json: bool,
     shows: bool = False,
 ) -> bool:
-    """Erase the records of a plan, and write the certificate. Return whether all are gone.
-
-    With `shows` the records of a dry run are printed.
+    """Return whether all records are gone. `shows`: print a dry run's records.
 
     Raises ConfigError before any work if the certificate can't be signed or written.
     """
@@ -59,7 +57,7 @@ def run_finish(
     certificate: Path,
     as_json: bool,
 ) -> bool:
-    """Continue the open erasures of a topic, and write the certificate. Return whether all of them are finished.
+    """Return whether all open erasures of the topic are finished.
 
     Raises ConfigError before any work if the certificate can't be signed or written.
     """
@@ -74,7 +72,7 @@ def run_finish(
 
 
 def show_records(config: Config, reports: Iterable[EraseReport]) -> None:
-    """Print the records that dry runs found, as `archiver replay --decode` does."""
+    """As `archiver replay --decode` does."""
     from archiver.archive.topic_archive import open_archive
     from archiver.cli.replay_export import standard_output
     from archiver.upkeep.erase.shown_records import shown_records

@@ -26,10 +26,7 @@ SIGNALLED = 128
 
 @contextmanager
 def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Print an expected error and exit with 2 for configuration errors, otherwise 1.
-
-    Unexpected errors keep their traceback.
-    """
+    """Exit with 2 for a ConfigError, with 1 for other expected errors. Unexpected ones keep their traceback."""
     try:
         with logs_to_stderr(as_json=as_json):
             yield
@@ -43,7 +40,6 @@ def exit_code(error: ContextError) -> int:
 
 
 def print_error(error: ContextError, *, as_json: bool) -> None:
-    """Print an error on standard error, as text (with a traceback if `--verbose`) or as a JSON line."""
     if as_json:
         write_line("error", out=sys.stderr, error=error_json(error))
         return

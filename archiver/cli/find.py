@@ -1,4 +1,4 @@
-"""`archiver find`: finds records of archived topics by key, header, time, or any condition on their columns."""
+"""`archiver find`."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ NOTHING_FOUND = 3
 
 
 class FoundFormat(StrEnum):
-    """How records are printed."""
-
     TABLE = "table"
     JSONL = "jsonl"
     ARROW = "arrow"

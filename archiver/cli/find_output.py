@@ -1,4 +1,4 @@
-"""The output of `archiver find`: records on standard output; progress, notes and counts on standard error."""
+"""The output of `archiver find`."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from archiver.terminal.json_lines import json_line, write_line
 
 @dataclass(slots=True)
 class FindOutput:
-    """Prints what a search finds. Each method returns how much that is."""
+    """Each method returns the number of results."""
 
     search: Search
     as_json: bool
     explain: bool
 
     def records(self, kind: str) -> int:
-        """Print the records as `table`, `jsonl` or `arrow`."""
+        """`kind` is `table`, `jsonl` or `arrow`."""
         shares_terminal = sys.stdout.isatty()  # a bar would stand among the records
         with self._reported(bar=not shares_terminal), standard_output() as stream:
             match kind:
@@ -48,7 +48,6 @@ class FindOutput:
         return self.search.report.records
 
     def count(self) -> int:
-        """Print how many records match."""
         with self._reported(bar=True):
             total = self.search.count()
         if not self.as_json:
@@ -56,7 +55,6 @@ class FindOutput:
         return total
 
     def files(self) -> int:
-        """Print the files that may have matching records: a path a line."""
         listed = 0
         with self._reported(bar=False):
             for topic, file in self.search.files():
@@ -75,7 +73,6 @@ class FindOutput:
 
     @contextmanager
     def _reported(self, *, bar: bool) -> Iterator[None]:
-        """Show progress on a terminal, and say at the end what was read and what can't be judged."""
         errors = Terminal(stderr=True, force_terminal=None if bar else False)
         started = time.monotonic()
         if errors.is_terminal and not self.as_json:

@@ -174,7 +174,7 @@ def delete(
 
 
 def agree(asked: ConsumerGroups, names: Sequence[str], consent: Consent) -> None:
-    """Ask until the groups' offsets are unchanged after the answer. Raises ConsentMissing."""
+    """Repeat the question until the groups' offsets stay the same. Raises ConsentMissing."""
     from archiver.terminal.groups_screen import deletion_question
 
     agreed: dict[str, RemovalQuestion] = {}
@@ -223,10 +223,7 @@ def _needs_options(serve: ServeSection) -> bool:
 
 @contextmanager
 def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterator[ConsumerGroups]:
-    """The groups of the server that the options name, else of that of the configuration.
-
-    BrokerUnavailable then names the server.
-    """
+    """BrokerUnavailable names the server."""
     from archiver.config import load_config
     from archiver.kafka.groups import ConsumerGroups
     from archiver.republish.client_options import SERVERS, read_properties

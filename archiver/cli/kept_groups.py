@@ -1,4 +1,4 @@
-"""The groups of `archiver serve kafka`, read from the registry."""
+"""Groups of `archiver serve kafka`, from the registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNKNOWN: Final = "unknown"
 
 
 def kept_groups(config: Config, names: Iterable[str] | None = None) -> tuple[Described, ...]:
-    """Return groups with their committed offsets, by default all. Raises SourceError if a group has none."""
+    """By default all. Raises SourceError if a group has no committed offsets."""
     from archiver.serve.nodes import cluster_id_of
     from catalog.registry import Registry
 

@@ -1,4 +1,4 @@
-"""Warnings on standard error: the archiver's always, other libraries' only with `--verbose`."""
+"""Warnings on standard error: other libraries' only with `--verbose`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ _VERBOSE: ContextVar[bool] = ContextVar("verbose", default=False)
 
 
 def set_verbose(wanted: bool) -> bool:
-    """Choose whether warnings of other libraries are shown."""
     _VERBOSE.set(wanted)
     return wanted
 
@@ -32,7 +31,6 @@ def is_verbose() -> bool:
 
 @contextmanager
 def logs_to_stderr(*, as_json: bool) -> Iterator[None]:
-    """Write warnings and errors to standard error while the context is open: as text, or as JSON lines."""
     handler = _StderrHandler()
     handler.setLevel(logging.WARNING)
     handler.setFormatter(JsonLogFormatter() if as_json else TextLines(verbose=is_verbose()))
@@ -60,7 +58,7 @@ class _StderrHandler(logging.StreamHandler[TextIO]):
 
 
 class TextLines(logging.Formatter):
-    """Formats records as lines, with secrets in URIs hidden. Tracebacks and module names need `verbose`."""
+    """Hides secrets in URIs. Tracebacks and module names need `verbose`."""
 
     def __init__(self, *, verbose: bool = False) -> None:
         super().__init__("%(levelname)s %(name)s: %(message)s")
@@ -76,7 +74,7 @@ class TextLines(logging.Formatter):
 
 
 class JsonLogFormatter(logging.Formatter):
-    """Formats a record as one JSON object, in the shape of the job's events."""
+    """Has the shape of the job's events."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {

@@ -34,7 +34,7 @@ def _json_or_text(context: typer.Context, parameter: typer.CallbackParam, chosen
 
 
 def is_json_set() -> bool:
-    """Return whether ARCHIVER_OUTPUT chooses JSON. Raises BadParameter if it names neither format."""
+    """Raises BadParameter if ARCHIVER_OUTPUT names no format."""
     match os.environ.get(OUTPUT, ""):
         case "json":
             return True
@@ -60,7 +60,7 @@ DEFAULT_CONFIG = Path("archiver.toml")
 
 
 def seconds_of(option: str, text: str | None) -> float | None:
-    """Parse a duration into seconds. Raises ConfigError."""
+    """Raises ConfigError."""
     from archiver.config.quantities import parse_seconds
 
     if text is None:
@@ -72,7 +72,7 @@ def seconds_of(option: str, text: str | None) -> float | None:
 
 
 def bytes_of(option: str, text: str | None) -> int | None:
-    """Parse a size into bytes. Raises ConfigError."""
+    """Raises ConfigError."""
     from archiver.config.quantities import parse_bytes
 
     if text is None:

@@ -1,4 +1,4 @@
-"""The `archiver` process: its start and its exit."""
+"""The start and exit of the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_PLUGINS = "PYDANTIC_DISABLE_PLUGINS"
 
 
 def main() -> None:
-    """Run the command line and exit the process. Expected errors are printed and set the exit code."""
+    """Run the command line and exit."""
     leaving = Leaving()
     os.environ.setdefault(_NO_PLUGINS, "1")  # pydantic would look for them in every installed package
     with quick_imports():
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def named(arguments: Sequence[str]) -> Sequence[str]:
-    """Return the command that the arguments name, or all if the first argument is no command."""
+    """All commands if the first argument is none."""
     from archiver.cli.command_line import NAMES
 
     if _COMPLETION in os.environ:
@@ -50,7 +50,7 @@ def named(arguments: Sequence[str]) -> Sequence[str]:
 
 
 class Leaving:
-    """Exits after Python's exit handlers, without finalizing modules, which takes longer than importing them.
+    """Exits without finalizing modules, which takes longer than importing them.
 
     After an unexpected error, or if output can't be written, the process exits as usual.
     """

@@ -35,7 +35,7 @@ def export(
     limit: int | None,
     as_json: bool,
 ) -> None:
-    """Write the selected records. Progress goes to standard error, and without a file the summary too."""
+    """Without a file, the summary goes to standard error."""
     with quick_imports():
         from archiver.config import load_config
         from archiver.records.matching import SelectedRecords
@@ -112,7 +112,7 @@ def _opened(output: Path | None) -> Iterator[OutputFile | StandardOutput]:
 
 @contextmanager
 def standard_output() -> Iterator[StandardOutput]:
-    """Open standard output for records. If its reader closes it, the command exits without an error."""
+    """If the reader closes it, the command exits without an error."""
     from archiver.replay.output_file import StandardOutput
 
     try:

@@ -8,7 +8,7 @@ from archiver.errors import ConfigError
 
 
 def check_together(*, to_file: Mapping[str, object], to_kafka: Mapping[str, object], is_to_kafka: bool) -> None:
-    """Raise ConfigError for options without effect on this target, and for --decode with Arrow."""
+    """Raises ConfigError for options without effect on this target, and for --decode with Arrow."""
     idle = [name for name, value in (to_file if is_to_kafka else to_kafka).items() if value]
     if idle:
         where = "without" if is_to_kafka else "with"
@@ -20,7 +20,7 @@ def check_together(*, to_file: Mapping[str, object], to_kafka: Mapping[str, obje
 
 
 def topic_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """Parse `name=value` options. Raises ConfigError."""
+    """Raises ConfigError."""
     found: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")

@@ -24,7 +24,7 @@ def move(
     kafka_options: Path | None,
     as_json: bool,
 ) -> None:
-    """Copy the selected records to Kafka; exit with 1 if a group couldn't be carried over."""
+    """Exit with 1 if a group couldn't be carried over."""
     from archiver.config import load_config
     from archiver.replay import open_archive
     from archiver.replay.range_notes import range_notes

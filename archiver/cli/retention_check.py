@@ -1,4 +1,4 @@
-"""Checks which retentions need consent before they are applied."""
+"""Checks which retentions need consent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RETENTION: Final = "Retention"
 
 
 def look_at_retention(config: Config) -> Iterator[Finding]:
-    """Warn of limits below a day, and of limits that would retire more than half of a topic now."""
+    """Warn of limits below a day, and if more than half of a topic would be retired now."""
     limits = {name: config.topic(name).retention_limits for name in config.sections}
     if not any(limits.values()):
         return

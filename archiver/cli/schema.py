@@ -223,8 +223,6 @@ def approve(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Compared:
-    """A comparison, with its subject as JSON and its result as a line."""
-
     subject: dict[str, str]
     headline: str
     diff: SchemaDiff
@@ -244,7 +242,7 @@ def _diff_screen(compared: _Compared, verdict: Sequence[Text]) -> RenderableType
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sides:
-    """The values of --from and --to: two files, or versions. `message` and `imports` belong to files."""
+    """Two files, or versions. `message` and `imports` belong to files."""
 
     old: Path | None
     new: Path | None
@@ -258,7 +256,7 @@ class _Sides:
 
 
 def _compare(sides: _Sides, config: Path, descriptors: Path | None, *, of_key: bool) -> _Compared:
-    """Compare two files, two versions, or the table with a schema. Raises ConfigError."""
+    """Raises ConfigError."""
     topic, message = sides.topic, sides.message
     if topic is not None and sides.are_versions:
         if sides.new is not None and (descriptors or of_key or sides.imports or message):
@@ -290,7 +288,6 @@ def _proposed(
     of_key: bool,
     versions: tuple[int | None, int | None] = (None, None),
 ) -> _Compared:
-    """Compare the topic's table with `file` or the configured schema."""
     from archiver.cli.schema_diff import Schemas, compare, compare_since, proposed_schemas
     from archiver.schemas.topic_schemas import TopicSchemas
 
@@ -324,7 +321,7 @@ def _proposed(
 def _files(
     old: Path | None, new: Path | None, message: str | None, imports: Sequence[Path], beside: Mapping[str, object]
 ) -> _Compared:
-    """Compare two files. Raises ConfigError for options in `beside`, which belong to a table."""
+    """Raises ConfigError for options in `beside`, which belong to a table."""
     from archiver.cli.schema_diff import compare_files
     from archiver.terminal.schema_screen import summary
 
@@ -350,7 +347,6 @@ class TableStatement:
     warnings: tuple[str, ...]
 
     def text(self) -> Text:
-        """SQL: warnings are comments."""
         return Text("".join(f"-- warning: {warning}\n" for warning in self.warnings) + f"{self.ddl};")
 
 
@@ -387,7 +383,7 @@ def _statement(path: Path, topic: str) -> TableStatement:
 
 @contextmanager
 def _archived(path: Path, topic: str) -> Iterator[tuple[Config, Registry, TopicRow]]:
-    """Open the registry with the topic's row. Raises NotArchived without a row or columns."""
+    """Raises NotArchived without a row or columns."""
     from archiver.config import load_config
     from archiver.upkeep.archived_topic import known_topics, not_archived
     from catalog.registry import Registry

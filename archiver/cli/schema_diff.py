@@ -1,4 +1,4 @@
-"""Compares a proposed schema with the ledger, by the assignment that the job would make."""
+"""Compares a proposed schema with the ledger, as the job would assign it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schema_mapping.row import RowMapping, row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schemas:
-    """The schemas of key and value. None if a format has no schema."""
+    """None if a format has no schema."""
 
     key: DeclaredSchema | None
     value: DeclaredSchema | None
@@ -31,10 +31,7 @@ class Schemas:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDiff:
-    """The version that rows would get, and columns that would newly be cut.
-
-    `base` is the compared version, if it isn't the newest, and `target` the version after it.
-    """
+    """`base` is the compared version, if not the newest, and `target` the version after it."""
 
     version: int
     is_new: bool
@@ -70,10 +67,7 @@ def proposed_schemas(
     message: str | None,
     of_key: bool,
 ) -> Schemas:
-    """Return the schemas to compare: `file` for one side, today's schema for the other.
-
-    With several message types, `file` replaces or adds `message`. Raises ConfigError.
-    """
+    """With several message types, `file` replaces or adds `message`. Raises ConfigError."""
     newest = _newest(state)
     key, value = newest.key_schema, newest.value_schema
     side, today = (settings.key, key) if of_key else (settings.value, value)
@@ -83,7 +77,7 @@ def proposed_schemas(
 
 
 def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig | None = None) -> SchemaDiff:
-    """Compare proposed schemas with the ledger. Without `settings`, columns have default options."""
+    """Without `settings`, columns have default options."""
     newest = state.versions[-1].version
     outcome = assign(
         state,
@@ -98,7 +92,7 @@ def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig | None 
 
 
 def schemas_of(state: LedgerState, version: int, *, topic: str) -> RowMapping:
-    """Return the mapping of a version. Raises ConfigError if the topic has no such version."""
+    """Raises ConfigError if the topic has no such version."""
     for known in state.versions:
         if known.version == version:
             return row_mapping_from_text(known.mapping)
@@ -107,10 +101,7 @@ def schemas_of(state: LedgerState, version: int, *, topic: str) -> RowMapping:
 
 
 def compare_since(state: LedgerState, base: int, proposed: Schemas | int, settings: TopicConfig) -> SchemaDiff:
-    """Compare `proposed` with version `base`, as if all rows had that version.
-
-    Raises ConfigError if the topic has no such version.
-    """
+    """As if all rows had version `base`. Raises ConfigError if the topic has no such version."""
     before = schemas_of(state, base, topic=settings.name)
     options = mapping_options(settings)
     if isinstance(proposed, int):
@@ -138,9 +129,9 @@ def compare_since(state: LedgerState, base: int, proposed: Schemas | int, settin
 
 
 def compare_files(old: Path, new: Path, *, message: str, imports: Sequence[Path] = ()) -> SchemaDiff:
-    """Compare two schemas of a message, as if all rows had been written with `old`.
+    """As if all rows had been written with `old`. Raises ConfigError.
 
-    A file is a descriptor set or `.proto` file; `imports` are import roots. Raises ConfigError.
+    Files are descriptor sets or `.proto` files; `imports` are import roots.
     """
     files = (ProposedFile(path=file, message=message, imports=tuple(imports)) for file in (old, new))
     first, second = map(FORMATS.next_schema, files)

@@ -61,7 +61,7 @@ def status(
 
 
 def _watch(look: Look, seconds: float, *, as_json: bool, partitions: bool) -> int:
-    """Print a status repeatedly until a signal comes; return its number."""
+    """Return the signal's number."""
     from rich.live import Live
 
     from archiver.ingest.stopping import stop_on_signals
@@ -102,7 +102,7 @@ def _looked(look: Look, *, partitions: bool) -> RenderableType:
 
 
 def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:
-    """Return a retryable error: the server may be back next time."""
+    """A retryable error is returned."""
     from schema_mapping.errors import ContextError
 
     try:

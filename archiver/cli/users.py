@@ -114,7 +114,7 @@ def _tell(name: str, done: str, text: str, *, as_json: bool) -> None:
 
 
 def _password(file: Path | None) -> str:
-    """Read the password from a file, standard input or the terminal. Raises ConfigError."""
+    """From a file, standard input or the terminal. Raises ConfigError."""
     if file is None:
         if not sys.stdin.isatty():
             raise ConfigError("nobody is here to type a password: give --password-file FILE, or - for standard input")

@@ -1,4 +1,4 @@
-"""The versions of the archiver and its parts, for bug reports."""
+"""Versions, for bug reports."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ _MISSING: Final = "not installed"
 
 
 def version_lines() -> Iterator[str]:
-    """Yield the archiver's version, then a line for each part, from package metadata."""
     yield f"archiver {version(PACKAGE)}"
     parts = {"Python": platform.python_version()} | {name: _version(each) for name, each in _LIBRARIES.items()}
     embedded = {"Kafka": _kafka()} | {name: _version(each) for name, each in _EMBEDDED.items()}

@@ -39,10 +39,9 @@ def check_rows(
     is_back: bool = False,
     formats: SegmentFormats | None = None,
 ) -> Checked:
-    """Missing rows and known altered ranges, without reading data files.
+    """Return missing rows and known altered ranges, without reading data files.
 
-    `is_back` if the table was rolled back. Records suspects for `compare_rows`. Raises ReplayError, StorageError,
-    RegistryError and TableError.
+    `is_back` if the table was rolled back. Raises ReplayError, StorageError, RegistryError and TableError.
     """
     earlier = None if is_back else registry.rows.checked(topic)
     later = None if earlier is None else later_than(earlier, table)
@@ -60,7 +59,7 @@ def check_rows(
 def renew_check(
     topic: TopicRow, table: ArchiveTable, registry: Registry, load: Callable[[], ArchiveTable | None]
 ) -> None:
-    """Check the table and record the result, before earlier snapshots expire. Raises like `check_rows`."""
+    """Call it before earlier snapshots expire. Raises like `check_rows`."""
     found = check_rows(topic, table, registry, load)
     if found.snapshot_id != table.snapshot_id and later_than(found, table) is not None:
         registry.rows.note_checked(topic, replace(found, snapshot_id=table.snapshot_id, sequence=sequence_of(table)))

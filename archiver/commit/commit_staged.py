@@ -1,4 +1,4 @@
-"""Commit staged ranges: check their objects, commit once, confirm. Each step can be repeated."""
+"""Commit staged ranges: check objects, commit once, confirm. Each step can be repeated."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ OnLanded = Callable[[Sequence[TranslatedRange]], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagedTopic:
-    """A topic with its table, and the schema change that its staged ranges need."""
-
     topic: TopicRow
     table: ArchiveTable
     change: SchemaChange
@@ -42,7 +40,7 @@ class StagedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitReport:
-    """Whether it committed, and why partitions stay staged."""
+    """`ahead` is why partitions stay staged."""
 
     is_new: bool
     ahead: Mapping[int, PartitionAhead] = field(default_factory=dict)

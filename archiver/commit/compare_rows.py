@@ -34,8 +34,6 @@ WINDOW_BYTES: Final = 256 * 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class Allowance:
-    """What may still be compared: `rows` and `seconds`, unless `stop` is set."""
-
     rows: int = ROUND_ROWS
     seconds: float = ROUND_SECONDS
     stop: threading.Event = field(default_factory=threading.Event)
@@ -57,7 +55,7 @@ def compare_rows(
     *,
     formats: SegmentFormats = FORMATS,
 ) -> Checked | None:
-    """Compare at least one window within `allowance`; return the updated check, if any.
+    """Compare at least one window; return the updated check, if any.
 
     Raises StorageError, RegistryError and TableError.
     """
@@ -96,7 +94,7 @@ def _is_due(known: Checked, topic: TopicRow, registry: Registry) -> bool:
 
 
 class _Comparison:
-    """`kept` spans wait anyway, `left` are compared now.
+    """`kept` spans wait, `left` are compared now.
 
     `keeps_short` leaves ranges with too few rows to the next check.
     """
@@ -162,7 +160,6 @@ def altered_range(one: ExpectedRange) -> AlteredRange:
 
 
 def _window(ranges: Sequence[ExpectedRange], most: int) -> list[ExpectedRange]:
-    """Return ranges of one partition with at most `most` rows, but at least one."""
     window = [ranges[0]]
     rows = ranges[0].rows
     for expected in ranges[1:]:

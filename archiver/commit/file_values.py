@@ -1,4 +1,4 @@
-"""Records the values in files in the registry. Failures are logged: without them, searches open more files."""
+"""Records values of files. Failures are logged: without values, searches open more files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NOTED_AT_ONCE: Final = 1_000
 
 
 def keep_values(registry: Registry, topic: TopicRow, files: Iterable[DataFileInfo]) -> None:
-    """Record the values of staged or committed files. Raises nothing."""
+    """Raises nothing."""
     _note(registry, topic, {file.path: file.values for file in files if file.values is not None})
 
 
 def restore_values(
     registry: Registry, topic: TopicRow, files: Mapping[str, SegmentFormat], objects: ObjectStore
 ) -> None:
-    """Record the values of committed files that the registry lacks, from the ends of the files. Raises nothing."""
+    """Raises nothing."""
 
     def look(path: str) -> ValueTerms | None:
         try:

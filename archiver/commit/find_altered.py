@@ -1,4 +1,4 @@
-"""Find rows that other engines may have changed or duplicated, by snapshots and file bounds (ADR 0040)."""
+"""Find rows that other engines may have changed or duplicated (ADR 0040)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def find_suspects(
     known: Checked | None = None,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[OffsetRange, ...]:
-    """Whole archived ranges, and offsets beyond the archived end, that other engines may have written to since `known`.
+    """Return whole ranges, and offsets beyond, that other engines may have written to since `known`.
 
     Raises StorageError.
     """
@@ -55,7 +55,7 @@ def archived_ends(expected: Iterable[ExpectedRange]) -> dict[int, int]:
 def to_compare(
     expected: Iterable[ExpectedRange], spans: Iterable[OffsetRange], holes: Iterable[Hole]
 ) -> tuple[list[ExpectedRange], list[ExpectedRange]]:
-    """The ranges in `spans` to compare now, and the ranges that wait for holes.
+    """Return the ranges to compare now, and the ranges that wait for holes.
 
     Without ranges that lack a digest or have accepted losses.
     """
@@ -73,9 +73,9 @@ def to_compare(
 
 
 def _beyond(files: Iterable[TableFile], ends: dict[int, int]) -> tuple[OffsetRange, ...]:
-    """Return what files may hold beyond `ends`, by bounds.
+    """Return offsets that files may hold beyond `ends`.
 
-    A file of several partitions must exceed all of their ends: otherwise each rewrite would cause a comparison.
+    A file of several partitions must exceed all ends: otherwise each rewrite would cause a comparison.
     """
     spans = []
     for file in files:

@@ -45,7 +45,6 @@ def look_again(
     is_back: bool,
     formats: SegmentFormats | None = None,
 ) -> Checked:
-    """Check the table if `known` no longer holds; see `check_rows`."""
     formats = formats or FORMATS
     expected = registry.rows.expected_ranges(topic)  # before the table: so it has all of them
     fresh = load() or table
@@ -79,9 +78,9 @@ def search(
     counts_tell: bool = False,
     formats: SegmentFormats = FORMATS,
 ) -> tuple[Hole, ...]:
-    """The missing rows of `expected`. `counts_tell` if no other engine added rows.
+    """Return the missing rows of `expected`. `counts_tell` if no other engine added rows.
 
-    Rows that certainly lie below the partition's offset in `first_offsets` are retired, not missing.
+    Rows certainly below the partition's offset in `first_offsets` are retired, not missing.
     """
     if _counts_agree(table, expected):
         return ()
@@ -127,7 +126,6 @@ def _with_suspects(
 
 
 def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
-    """The oldest retained snapshot, if the history doesn't reach the last check."""
     metadata = table.iceberg.metadata
     if before is not None and before.snapshot_id is not None and since(metadata, before.snapshot_id) is not None:
         return None
@@ -135,7 +133,6 @@ def _unseen_before(table: ArchiveTable, before: Checked | None) -> int | None:
 
 
 def _counts_agree(table: ArchiveTable, expected: Sequence[ExpectedRange]) -> bool:
-    """Whether file and row counts are as expected, with commits of the archiver only."""
     metadata = table.iceberg.metadata
     snapshot = metadata.current_snapshot()
     if snapshot is None:

@@ -27,7 +27,7 @@ NO_EPOCH: Final = -1
 
 
 def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> dict[str, SegmentMetadata]:
-    """The footers by path. Raises StorageError."""
+    """Raise StorageError."""
 
     def read(path: str) -> SegmentMetadata:
         with files[path].open(objects, path) as reader:
@@ -40,10 +40,10 @@ def read_footers(files: Mapping[str, SegmentFormat], objects: ObjectStore) -> di
 def without_journaled(
     footers: Mapping[str, SegmentMetadata], journal: TableJournal, ranges: Iterable[StoredRange]
 ) -> dict[str, SegmentMetadata]:
-    """Leave out files of the journal whose offsets are in its `ranges`: another engine rolled the table back to them.
+    """Leave out journaled files with offsets in `ranges`: another engine rolled the table back to them.
 
-    Their records belong to these ranges, as if another engine had written the files. A journal that was configured
-    after the first commits names files of rewrites without a range of theirs: they stay. Raises StorageError.
+    Files of rewrites that no range names stay: a journal configured after the first commits has such files. Raises
+    StorageError.
     """
     journaled = journal.files_ever_in_table({file_name(path) for path in footers}) if footers else set()
     cover = Cover(OffsetRange.half_open(stored.partition, *stored.offsets) for stored in ranges)
@@ -58,10 +58,7 @@ def without_journaled(
 
 
 def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> TranslatedRange | None:
-    """The range that a file covers, alone or with further files, if its footer names one.
-
-    The leader epoch is unknown: only rows have it.
-    """
+    """The leader epoch is unknown: only rows have it."""
     if footer.origin is None or footer.schema_version is None:
         return None
     return TranslatedRange(
@@ -79,7 +76,7 @@ def range_of(path: str, footer: SegmentMetadata, file: DataFileInfo) -> Translat
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRanges:
-    """Complete ranges, and partial ones that lack files, sorted."""
+    """`partial` ranges lack files."""
 
     whole: tuple[TranslatedRange, ...]
     partial: tuple[TranslatedRange, ...]
@@ -90,7 +87,6 @@ class FoundRanges:
 
 
 def ranges_of(files: Mapping[str, tuple[SegmentMetadata, DataFileInfo]]) -> FoundRanges:
-    """The ranges that these footers name, alone or together."""
     groups: dict[tuple[object, ...], list[TranslatedRange]] = defaultdict(list)
     sizes: dict[tuple[object, ...], int] = {}
     for path, (footer, file) in sorted(files.items()):
@@ -132,7 +128,7 @@ def table_info(file: TableFile, footer: SegmentMetadata) -> DataFileInfo:
 
 
 def place_in_table(info: DataFileInfo, footer: SegmentMetadata, table: ArchiveTable) -> DataFileInfo | None:
-    """The file with its partition, by footer or bounds. None if the table has no such partition."""
+    """Return None if the table has no such partition."""
     metadata, partition = table.iceberg.metadata, footer.place
     if partition is None:
         partition = placed(metadata, info)

@@ -1,4 +1,4 @@
-"""Write missing journal entries of commits, if ranges have exactly the offsets and digest in the snapshot's summary."""
+"""Write missing journal entries, if ranges have exactly the offsets and digest in the summary."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from catalog.ranges.spans import uncovered
 
 
 def complete_journal(table: ArchiveTable, journal: TableJournal, formats: SegmentFormats) -> Settled:
-    """Write missing entries of retained commits; return their ranges.
+    """Write missing entries of retained commits; return their ranges. Raises StorageError.
 
-    Skips commits from before the journal, or whose files are gone or contradict the summary. Raises StorageError.
+    Skips commits from before the journal, or whose files are gone or contradict the summary.
     """
     landed: list[Landed] = []
     objects = ObjectStore.of_table(table.iceberg)
@@ -101,7 +101,6 @@ def ranges_of_commit(
 def _described(
     snapshot: Snapshot, table: ArchiveTable, objects: ObjectStore, formats: SegmentFormats
 ) -> dict[str, tuple[SegmentMetadata, DataFileInfo]] | None:
-    """None if a file isn't an archived range's."""
     entries = {
         entry.data_file.file_path: entry.data_file
         for manifest in manifests_of(table.iceberg, snapshot)

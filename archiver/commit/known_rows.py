@@ -25,7 +25,7 @@ def named(holes: Iterable[Hole | AlteredRange]) -> str:
 
 
 def later_than(known: Checked, table: ArchiveTable) -> tuple[Snapshot, ...] | None:
-    """The snapshots since the last check if it still holds, else None."""
+    """Return None if the check no longer holds."""
     later = since(table.iceberg.metadata, known.snapshot_id)
     if later is None or not _all_add(later, table):
         return None

@@ -46,9 +46,9 @@ _LOG = logging.getLogger(__name__)
 def add_lacking_ranges(
     table: ArchiveTable, registry: Registry, journal: TableJournal, formats: SegmentFormats = FORMATS
 ) -> int:
-    """Add missing ranges, holds, erasures, accepted losses and replaced files; return the number of ranges.
+    """Add missing ranges, holds, erasures, accepted losses and replaced files; return the count of ranges.
 
-    Raises RegistryBehind if ranges are in neither, and StorageError.
+    Raises StorageError, and RegistryBehind if ranges are in neither journal nor commits.
     """
     lacking = lacking_offsets(table, registry)
     if not lacking:
@@ -122,7 +122,6 @@ def _is_of(replaced: ReplacedFile, lacking: Lacking) -> bool:
 
 
 def _overlaps(one: StoredRange, spans: Sequence[tuple[int, int]]) -> bool:
-    """A range that overlaps can't be added, even if it extends further."""
     return any(start < one.end_offset and one.start_offset < end for start, end in spans)
 
 
@@ -141,7 +140,7 @@ def _uncovered(ranges: Sequence[StoredRange], lacking: Lacking) -> Lacking:
 def _ranges_of_commits(
     table: ArchiveTable, ranges: Sequence[StoredRange], lacking: Lacking, formats: SegmentFormats
 ) -> list[StoredRange]:
-    """The ranges of retained commits in lacking offsets that `ranges` lack. Their files may be replaced."""
+    """Their files may be replaced."""
     objects = ObjectStore.of_table(table.iceberg)
     cover = Cover(map(OffsetRange.of_range, ranges))
     more: list[StoredRange] = []

@@ -1,4 +1,4 @@
-"""Files of the journal that left the table and that the store still has."""
+"""Files that left the table and that the store still has."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LOG = logging.getLogger(__name__)
 def files_in_store(
     replaced: Sequence[ReplacedFile], table: ArchiveTable, objects: ObjectStore
 ) -> tuple[ReplacedFile, ...]:
-    """The files among `replaced` that the store lists, and all outside the table's location, which isn't listed.
+    """Return files that the store lists, and all outside the table's location, which isn't listed.
 
-    All if it lists none, as after the location was moved, or if it can't be listed: a row without a file is harmless.
+    All if it lists none (the location was moved) or can't be listed: a row without a file is harmless.
     """
     if not replaced:
         return ()

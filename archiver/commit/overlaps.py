@@ -1,4 +1,4 @@
-"""Find ranges that overlap files or ranges, by sorting: there may be 100,000 of each."""
+"""Find overlapping ranges by sorting: there may be 100,000."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ANY = ValueBounds(low=0, high=np.iinfo(np.int64).max)
 
 
 class RowBounds(NamedTuple):
-    """Possible positions of rows, bounds inclusive."""
+    """Inclusive."""
 
     low_partition: int
     high_partition: int

@@ -31,18 +31,16 @@ LoadTable = Callable[[], ArchiveTable]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presence:
-    """The staged files of a topic. `load` returns the current table."""
-
     topic: TopicRow
     objects: ObjectStore
     missing: MissingObjects
     load: LoadTable
 
     def check(self, waiting: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-        """The ranges that can be committed.
+        """Return the ranges that can be committed.
 
-        A missing object rejects its range and later ones. Raises StorageUnavailable if the store lacks the table's
-        files too.
+        A missing object rejects its range and later ones. Raises StorageUnavailable if the table's files are missing
+        too.
         """
         faults = self._faults(waiting)
         if not faults:
@@ -131,7 +129,7 @@ class Presence:
 
 
 def _store(path: str, table: ArchiveTable) -> str:
-    """What can fail as a whole: a bucket or, locally, the folder of the table or its data."""
+    """Return a bucket or, locally, the folder of the table or its data."""
     bucket = urlsplit(path).netloc
     folders = (table.location, table.data_location)
     return bucket or next((folder for folder in folders if path.startswith(f"{folder}/")), path)

@@ -1,4 +1,4 @@
-"""How far a table is ahead of a restored registry.
+"""Finds out whether a table is ahead of a restored registry.
 
 Without later rewrites, their removed rows look deleted by other engines.
 """
@@ -25,14 +25,11 @@ NEWER_STATE: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LackingOffsets:
-    """A partition's end in the registry (None without ranges) and in the table."""
-
     registry_end: int | None
     table_end: int
 
     @property
     def start(self) -> int:
-        """The first offset that the registry may lack."""
         return self.registry_end or 0
 
 
@@ -41,7 +38,7 @@ Lacking: TypeAlias = Mapping[int, LackingOffsets]
 
 
 def lacking_offsets(table: ArchiveTable, registry: Registry) -> Lacking:
-    """The partitions of which the table has more than the registry accepted.
+    """Return partitions of which the table has more than the registry accepted.
 
     Load the table first: ranges are accepted before their commit.
     """
@@ -69,10 +66,7 @@ def registry_behind(table: ArchiveTable, lacking: Lacking, *, advice: str) -> Re
 
 
 def lacking_rewrites(table: ArchiveTable, registry: Registry) -> tuple[str, ...]:
-    """Return commands that rewrote the table since the registry's last commit.
-
-    Empty if the registry has no commit: its age is unknown.
-    """
+    """Empty if the registry has no commit: its age is unknown."""
     newest = registry.files.newest_commit(table.topic)
     if newest is None:
         return ()

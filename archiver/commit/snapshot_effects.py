@@ -1,4 +1,4 @@
-"""What snapshots of other engines did to rows, by manifest lists.
+"""Effects of other engines' snapshots on rows, by manifest lists.
 
 `operation` and summaries are only claims: an `append` may add delete files.
 """
@@ -34,7 +34,7 @@ NAMED_SNAPSHOTS: Final = 3
 
 
 def only_adds(table: Table, snapshot: Snapshot) -> bool:
-    """Whether a snapshot removed no rows: by the archiver, or an append that kept every file."""
+    """True for the archiver's, and for an append that kept every file."""
     if is_ours(snapshot):
         return True
     if _operation(snapshot) is not Operation.APPEND or _claims_deletes(snapshot):
@@ -58,7 +58,7 @@ def keeps_rows(table: Table, snapshot: Snapshot) -> bool:
 
 
 def newly_written(table: Table, snapshot_id: int | None) -> tuple[Snapshot, ...]:
-    """Later snapshots of other engines that may have changed or added rows, newest first.
+    """Return later snapshots that may have changed or added rows, newest first.
 
     All retained ones without a reachable `snapshot_id`.
     """
@@ -99,7 +99,7 @@ def _suspicious(table: Table) -> Iterator[Snapshot]:
 
 
 def _lists(table: Table, snapshot: Snapshot) -> tuple[list[ManifestFile] | None, list[ManifestFile] | None]:
-    """Return the manifests of parent and snapshot; None for a lost or damaged list."""
+    """None for a lost or damaged list."""
     parent_id = snapshot.parent_snapshot_id
     if parent_id is None:
         return [], _list(table, snapshot)
@@ -140,7 +140,7 @@ def _removes_files(snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> boo
 
 
 def _rows(manifests: Sequence[ManifestFile]) -> float:
-    """Live rows, NaN (equal to nothing) if a count is missing."""
+    """NaN (equal to nothing) if a count is missing."""
     counts = [
         count
         for manifest in manifests

@@ -1,4 +1,4 @@
-"""Check that a table has what was archived; distinguish a rollback from removed or changed rows."""
+"""Check that a table has what was archived; distinguish rollbacks from removed or changed rows."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def check_archive(
     known: ArchiveTable | None = None,
     formats: SegmentFormats | None = None,
 ) -> TableCheck:
-    """Check the table, without reading data files for altered rows.
+    """Raise ReplayError, StorageError, RegistryError and TableError.
 
-    Raises ReplayError, StorageError, RegistryError and TableError.
+    Doesn't read data files for altered rows.
     """
     table = known or load()
     if table is None:

@@ -27,9 +27,9 @@ def table_ranges(
     files: Mapping[str, TableFile],
     footers: Mapping[str, SegmentMetadata],
 ) -> list[StoredRange]:
-    """The journal's ranges, and the ranges of files that it lacks.
+    """Return the journal's ranges, and the ranges of files that it lacks.
 
-    Files with other borders replace ranges without files if offsets and rows are exactly the same.
+    Files with other borders replace ranges without files if offsets and rows are the same.
     """
     places = _RangePositions()
     for item in (*journaled, *(StoredRange.of(gap, commit_id=commit_id) for gap, commit_id in _accepted_gaps(table))):
@@ -76,7 +76,6 @@ def _clusters(
 
 
 def _account_for(found: Sequence[StoredRange], known: Sequence[StoredRange], files: Mapping[str, TableFile]) -> bool:
-    """Whether new ranges have exactly the offsets and rows of known ones without files."""
     return (
         not any(path in files for item in known for path in item.paths)
         and not any(_overlap(*pair) for pair in pairwise(found))
@@ -90,7 +89,6 @@ def _overlap(first: StoredRange, second: StoredRange) -> bool:
 
 
 def _accepted_gaps(table: ArchiveTable) -> list[tuple[TranslatedRange, str | None]]:
-    """Gaps that retained snapshots name, with the recording commit."""
     gaps: list[tuple[TranslatedRange, str | None]] = []
     for snapshot in table.iceberg.metadata.snapshots:
         summary = summary_of(snapshot)
@@ -104,7 +102,6 @@ def _accepted_gaps(table: ArchiveTable) -> list[tuple[TranslatedRange, str | Non
 def range_without_file(
     table: ArchiveTable, snapshot: Snapshot, partition: int, start: int, end: int, *, lost: bool
 ) -> TranslatedRange:
-    """A range without a surviving record, or accepted as lost."""
     return TranslatedRange(
         id=new_id(),
         topic=table.topic.topic,
@@ -135,7 +132,7 @@ def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, Table
 
 
 def _unused(file: StoredFile, ids: Container[str]) -> str:
-    """The file's id, or its name's ULID if taken: refill copies have the origin's id."""
+    """Refill copies have the origin's id."""
     return file.id if file.id not in ids else ulid_in(file.path or "") or new_id()
 
 

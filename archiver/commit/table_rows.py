@@ -38,7 +38,7 @@ class TableRows:
         self._storage = TopicStorage.of_store(objects, formats, KnownMappings(table.topic.topic, mappings))
 
     def suspects(self, expected: Sequence[ExpectedRange]) -> list[ExpectedRange]:
-        """The ranges that may lack rows, and ranges that share files with them. All other ranges are complete."""
+        """Includes ranges that share files. All other ranges are complete."""
         expected_rows: Counter[str] = Counter()
         for item in expected:
             expected_rows.update({file_name(file.path): file.rows for file in item.files})
@@ -60,13 +60,12 @@ class TableRows:
         return file_name(path) in self._files
 
     def rows_beside(self, expected: Sequence[ExpectedRange], suspects: Sequence[ExpectedRange]) -> int | None:
-        """The rows of files outside complete ranges, None if some are deleted."""
+        """Return None if some rows are deleted."""
         whole = file_names(expected) - file_names(suspects)
         beside = [file for name, file in self._files.items() if name not in whole]
         return None if any(file.has_deletes for file in beside) else sum(file.rows for file in beside)
 
     def offsets(self, wanted: RowRange) -> Offsets:
-        """The offsets of rows, ascending and distinct."""
         chunks = [
             kafka.field(names.OFFSET).to_numpy()
             for file in self._files.values()
@@ -85,7 +84,7 @@ class TableRows:
         return max(1.0, sum(file.size_bytes for file in self._files.values()) / rows) if rows else 1.0
 
     def digest(self, wanted: RowRange) -> str:
-        """The digest of records in a range (docs/digest.md). Reads whole rows."""
+        """Reads whole rows (docs/digest.md)."""
         total = RecordDigest()
         for file in self._files.values():
             if _may_hold(file, wanted):
@@ -96,12 +95,11 @@ class TableRows:
         return total.text
 
     def written_since(self, sequence: int) -> list[TableFile]:
-        """The files with this or a higher sequence number."""
         newer = pc.greater_equal(self._listed.columns[SEQUENCE], sequence)
         return list(self._listed.pick(np.flatnonzero(newer.to_numpy())))
 
     def digests(self, ranges: Sequence[ExpectedRange]) -> list[str | None]:
-        """Digests of ranges of one partition. None if a record, or one in its block, can't be read."""
+        """`ranges` are of one partition. None if a record, or one in its block, can't be read."""
         sums = [RecordDigest() for _ in ranges]
         unreadable: set[int] = set()
         starts = np.array([item.start_offset for item in ranges])
@@ -144,7 +142,7 @@ def _may_hold(file: TableFile, wanted: RowRange) -> bool:
 
 
 def within(offsets: Offsets, spans: Sequence[tuple[int, int]]) -> npt.NDArray[np.bool_]:
-    """Whether each offset is in one of these half-open spans, which are ascending and disjoint."""
+    """`spans` are half-open, ascending and disjoint."""
     if not spans:
         return np.zeros(len(offsets), np.bool_)
     starts, ends = np.array(spans, np.int64).T

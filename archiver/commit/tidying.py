@@ -25,7 +25,6 @@ def sum_up_journal(journal: TableJournal, topic: str, is_over: Callable[[], bool
 
 
 def tidy(opened: StagedTopic, registry: Registry) -> tuple[ContextError, ...]:
-    """Trim old registry rows and sum up old commits. Returns the steps' failures."""
     trail = AuditTrail(topic=opened.topic, journal=opened.journal, registry=registry)
     failures: list[ContextError] = []
     for step in (lambda: registry.files.trim(opened.topic), opened.journal.sum_up, trail.tidy):

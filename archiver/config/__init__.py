@@ -1,4 +1,4 @@
-"""Reads `archiver.toml` and the environment into one frozen, validated `Config`."""
+"""Reads `archiver.toml` and the environment into a frozen `Config`."""
 
 from archiver.config.formats import FormatConfig, ProtobufFormat, RawFormat
 from archiver.config.load import Config, load_config

@@ -1,4 +1,4 @@
-"""The section `[flight]`, and what `source = "flight"` demands of a topic."""
+"""`[flight]`, and the rules of `source = "flight"`."""
 
 from __future__ import annotations
 
@@ -61,14 +61,12 @@ class FlightSection(Section):
 
 
 def needs_kafka(defaults: Mapping[str, object], topics: Mapping[str, Mapping[str, object]]) -> bool:
-    """Whether a configuration needs [kafka]: not if all its topics have `source = "flight"`."""
+    """False if all topics have `source = "flight"`."""
     sources = {{**defaults, **topic}.get("source", "kafka") for topic in topics.values()}
     return sources != {"flight"}
 
 
 class SourcedTopic(Protocol):
-    """The settings of a topic that depend on its source."""
-
     @property
     def name(self) -> str: ...
 
@@ -83,7 +81,7 @@ class SourcedTopic(Protocol):
 
 
 def check_flight_topic(topic: SourcedTopic) -> None:
-    """Raise ValueError if the topic's settings contradict its source."""
+    """Raises ValueError if the settings contradict the source."""
     if topic.source == "kafka":
         if topic.partitions is not None:
             raise ValueError('`partitions` goes with source = "flight": Kafka has the partitions of its topics')

@@ -53,8 +53,6 @@ class ColumnLimits:
 
 
 class FormatSection(Section):
-    """The format-independent settings of a key or value."""
-
     format: str
 
     @property
@@ -63,12 +61,12 @@ class FormatSection(Section):
 
     @property
     def registry_setting(self) -> str | None:
-        """The setting, as written, that enables a schema registry's envelopes, if any."""
+        """The setting that enables a schema registry's envelopes."""
         return None
 
     @property
     def has_envelopes(self) -> bool:
-        """Whether there is a schema registry's envelope, also in a header."""
+        """The envelope may also be in a header."""
         return self.registry_setting is not None
 
     @property
@@ -77,12 +75,12 @@ class FormatSection(Section):
 
     @property
     def column_limits(self) -> ColumnLimits | None:
-        """The limits of the schema's columns. None without a schema."""
+        """None without a schema."""
         return None
 
     @property
     def files_beside_registry(self) -> tuple[Path, ...]:
-        """Files and folders of schemas that the schema registry lacks."""
+        """Schemas that the schema registry lacks."""
         return ()
 
     def anchored(self, folder: Path) -> Self:  # noqa: ARG002 - a format without files has no paths
@@ -100,7 +98,7 @@ class RawFormat(FormatSection):
 
 
 class ProtobufFormat(FormatSection):
-    """Protobuf keys or values, all of the type `message`; with a registry, of any of `messages`."""
+    """Protobuf of one type `message`; with a registry, of any of `messages`."""
 
     format: Literal["protobuf"]
     message: str | None = Field(default=None, min_length=1)
@@ -194,7 +192,7 @@ class ProtobufFormat(FormatSection):
 
 
 class FilesOrSubject(FormatSection):
-    """A schema from files, of which the first may refer to the further ones, or from a registry's subject."""
+    """From files, of which the first may refer to the rest, or a registry's subject."""
 
     model_config = ConfigDict(populate_by_name=True)
 
@@ -217,8 +215,6 @@ class FilesOrSubject(FormatSection):
 
 
 class AvroFormat(FilesOrSubject):
-    """Avro keys or values, with a schema from a file or a registry's subject."""
-
     format: Literal["avro"]
     subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
     message: str | None = Field(default=None, min_length=1)
@@ -244,8 +240,6 @@ class AvroFormat(FilesOrSubject):
 
 
 class JsonFormat(FilesOrSubject):
-    """JSON keys or values, with a JSON Schema from a file or a registry's subject."""
-
     format: Literal["json"]
 
     @model_validator(mode="after")

@@ -1,4 +1,4 @@
-"""`[index]`, and the `index` of a topic: the columns whose values are in the term store."""
+"""`[index]`, and a topic's `index`: the columns in the term store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IndexKind: TypeAlias = Literal["terms", "bitmap"]
 
 
 class IndexedValue(Section):
-    """What is indexed: `key`, `header:NAME`, or the path of a column below `key` or `val`."""
+    """`key`, `header:NAME`, or the path of a column below `key` or `val`."""
 
     column: str = Field(min_length=1)
     kind: IndexKind = "terms"
@@ -36,7 +36,7 @@ class IndexedValue(Section):
 
 
 def _entries(value: object) -> object:
-    """Take a text for an entry's column, and refuse columns that occur twice."""
+    """Take a text for an entry's column; refuse repeated columns."""
     if not isinstance(value, (list, tuple)):
         raise ValueError(f'{value!r} is no list of columns: write ["key", "header:trace", "val.customer.id"]')  # noqa: TRY004 - pydantic passes on only ValueErrors
     entries: list[Any] = [{"column": entry} if isinstance(entry, str) else entry for entry in value]
@@ -55,7 +55,7 @@ IndexedValues = Annotated[tuple[IndexedValue, ...], BeforeValidator(_entries), F
 
 
 class IndexSection(Section):
-    """`location` is the folder of runs, outside of all tables. A build or merge keeps `memory` of terms at a time."""
+    """`location` is the folder of runs, outside of all tables. A build or merge holds `memory` of terms."""
 
     location: str | None = Field(
         default=None,

@@ -40,7 +40,7 @@ Model = TypeVar("Model", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The configuration. Options of Kafka, the catalog and Spark keep their names."""
+    """Options of Kafka, the catalog and Spark keep their names."""
 
     _file: ConfigFile
     _folder: Path
@@ -105,10 +105,7 @@ class Config:
         return section.model_copy(update={"signing_key": self._folder / section.signing_key})
 
     def topic(self, name: str) -> TopicConfig:
-        """Return a topic's settings: its section or the longest matching pattern, over `[defaults]`.
-
-        Raises ConfigError.
-        """
+        """Patterns: the longest wins. `[defaults]` apply. Raises ConfigError."""
         section = section_for(name, self._file.topics)
         if section is None:
             raise ConfigError(
@@ -147,7 +144,7 @@ class Config:
         )
 
     def kafka_topic(self, name: str) -> TopicConfig:
-        """Return the settings of a topic of Kafka. Raises ConfigError."""
+        """Raises ConfigError if the topic isn't Kafka's."""
         topic = self.topic(name)
         if topic.source != "kafka":
             raise ConfigError(
@@ -159,17 +156,16 @@ class Config:
 
     @property
     def has_kafka(self) -> bool:
-        """Whether the configuration names brokers. Without them all topics have `source = "flight"`."""
+        """Without brokers all topics have `source = "flight"`."""
         return bool(self._file.kafka)
 
     @property
     def kafka_sections(self) -> tuple[str, ...]:
-        """The sections, patterns too, of Kafka's topics."""
+        """Includes patterns."""
         return tuple(name for name in self.sections if is_pattern(name) or self.topic(name).source == "kafka")
 
     @property
     def flight_topics(self) -> tuple[TopicConfig, ...]:
-        """The topics with `source = "flight"`, by name."""
         named = (self.topic(section) for section in self.sections if not is_pattern(section))
         return tuple(topic for topic in named if topic.source == "flight")
 
@@ -188,7 +184,7 @@ class Config:
     def select_kafka(
         self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
     ) -> tuple[TopicConfig, ...]:
-        """As `select`, without topics of other sources. Raises ConfigError for a wanted topic of another source."""
+        """As `select`, for Kafka. Raises ConfigError for a wanted topic of another source."""
         names = tuple(self.kafka_topic(name).name for name in wanted)
         if not names and self.sections and not self.kafka_sections:
             if may_be_none:
@@ -203,7 +199,7 @@ class Config:
     def select(
         self, existing: Iterable[str], wanted: Iterable[str] = (), *, may_be_none: bool = False
     ) -> tuple[TopicConfig, ...]:
-        """Return the topics to archive: `wanted`, else topics in the file and existing ones that match patterns.
+        """Return `wanted`, else the file's topics and existing ones that match patterns.
 
         Raises ConfigError if there are none, unless `may_be_none` and there are patterns.
         """
@@ -226,9 +222,9 @@ class Config:
 
 
 def load_config(path: str | Path, environment: Mapping[str, str] | None = None) -> Config:
-    """Load a file, overridden by `ARCHIVER__…` variables of `environment`.
+    """Load a file, overridden by `ARCHIVER__…` variables. Paths are relative to it.
 
-    Raises ConfigError, which names file and key. Relative paths are relative to the file.
+    Raises ConfigError, which names file and key.
     """
     path = Path(path)
     tables = overlay_environment(read_toml(path), os.environ if environment is None else environment)
@@ -251,7 +247,6 @@ def _checked(tables: Mapping[str, Any], folder: Path) -> Config:
 
 
 def _with_kafka(tables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Add an empty [kafka] if no topic needs one."""
     defaults, topics = tables.get("defaults", {}), tables.get("topics", {})
     if "kafka" in tables or not isinstance(defaults, Mapping) or not isinstance(topics, Mapping):
         return tables

@@ -1,4 +1,4 @@
-"""Explains mistakes of a configuration without showing possible secrets."""
+"""Explains mistakes without showing possible secrets."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ def explain(
 
 
 def key_text(path: tuple[str, ...]) -> str:
-    """Return a key, quoted as in the file."""
     return ".".join(part if part and _BARE.issuperset(part) else f'"{part}"' for part in path)
 
 
@@ -120,7 +119,7 @@ def _line(mistake: ErrorDetails, kind: type[BaseModel], values: Mapping[str, Any
 
 
 def _placed(kind: type[BaseModel], location: tuple[int | str, ...]) -> _MistakePlace:
-    """Find the key of a mistake. Pydantic's location also names members of unions."""
+    """Pydantic's location also names members of unions."""
     path: list[str] = []
     current: Any = kind
     field: FieldInfo | None = None
@@ -228,7 +227,6 @@ def _parsed_by(field: FieldInfo | None, parser: Callable[[object], float]) -> bo
 
 
 def _without_unit(mistake: ErrorDetails, place: _MistakePlace) -> str | None:
-    """Return the corrected line for a quantity without a unit. None for other mistakes."""
     error = mistake.get("ctx", {}).get("error")
     if not isinstance(error, UnitMissing):
         return None
@@ -239,9 +237,9 @@ def _without_unit(mistake: ErrorDetails, place: _MistakePlace) -> str | None:
 
 
 def _likely_quantity(number: float, field: FieldInfo | None) -> str | None:
-    """Return the quantity that a plain number probably means. None for seconds or bytes.
+    """None for seconds or bytes.
 
-    Limits without a default, and limits of a day and more, are read as days; sizes as MiB, or GiB for large limits.
+    Limits without a default, and limits of a day and more, are read as days; sizes as MiB, or GiB if large.
     """
     default = None if field is None else field.get_default(call_default_factory=True)
     if number >= _THOUGHT_OF_IN_LARGER_UNITS:
@@ -289,7 +287,7 @@ def _nearest(place: _MistakePlace) -> str:
 
 
 def _to_quote(path: tuple[str, ...], value: Any) -> str:
-    """Return a hint for `[topics.metrics.cpu]`, which TOML reads as the key `cpu` of a topic `metrics`."""
+    """TOML reads `[topics.metrics.cpu]` as the key `cpu` of a topic `metrics`."""
     if len(path) != 3 or path[0] != "topics" or not isinstance(value, Mapping):  # noqa: PLR2004 - topics, NAME, key
         return ""
     name = ".".join((*path[1:], *_deeper(value)))

@@ -36,7 +36,7 @@ _JOURNAL = "journal."
 
 
 def _start_from(value: object) -> object:
-    """Refuse anything but a start. Pydantic would take a number for seconds, and a day for its midnight."""
+    """Pydantic would take a number for seconds, and a day for its midnight."""
     if value in ("earliest", "latest"):
         return value
     try:
@@ -68,7 +68,7 @@ PartitionTexts = Annotated[str | tuple[str, ...], BeforeValidator(_partitions)]
 
 
 class TopicSection(Section):
-    """A `[topics.NAME]` section, with defaults merged in."""
+    """Defaults are merged in."""
 
     source: Literal["kafka", "flight"] = "kafka"
     partitions: int | None = Field(default=None, ge=1, le=MOST_PARTITIONS)
@@ -102,7 +102,6 @@ class TopicSection(Section):
 
     @property
     def retention_limits(self) -> str | None:
-        """The retention limits, as written. None without limits."""
         limits = (
             None if self.retention is None else f'retention = "{seconds_text(self.retention)}"',
             None if self.retention_size is None else f'retention_size = "{bytes_text(self.retention_size)}"',
@@ -111,7 +110,7 @@ class TopicSection(Section):
 
     @property
     def has_short_retention(self) -> bool:
-        """Whether records are retired within a day, which needs consent."""
+        """Such a retention needs consent."""
         return self.retention is not None and self.retention < SHORT_RETENTION
 
     @property
@@ -120,7 +119,7 @@ class TopicSection(Section):
 
 
 class TopicConfig(TopicSection):
-    """One topic's settings, with the name of its table."""
+    """One topic's settings."""
 
     name: str
     table: str = Field(pattern=TABLE_NAME, description=TABLE_WORDS)
@@ -189,7 +188,7 @@ class ArchiveSection(Section):
 
 
 class AuditSection(Section):
-    """The audit trail's author, and the key that signs evidence (a PEM file)."""
+    """The audit trail's author and signing key (a PEM file)."""
 
     principal: str | None = Field(default=None, min_length=1, max_length=200)
     signing_key: Path | None = None
@@ -201,7 +200,7 @@ class MetricsSection(Section):
 
     @property
     def host(self) -> str:
-        """The address to bind; `::1` without its brackets."""
+        """`::1` without its brackets."""
         return self.listen.rpartition(":")[0].strip("[]")
 
     @property

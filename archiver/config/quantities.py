@@ -1,4 +1,4 @@
-"""Parses sizes and durations: `256MiB` into bytes, `5m` into seconds.
+"""Sizes and durations, such as `256MiB` and `5m`.
 
 A plain number other than 0 is refused: seconds of retention that were meant as days remove an archive.
 """
@@ -49,12 +49,12 @@ class UnitMissing(ValueError):
 
 
 def parse_bytes(text: object) -> int:
-    """Parse a size like `256MiB` or `1GB`, or 0. Raises ValueError."""
+    """Parse `256MiB`, `1GB` or 0. Raises ValueError."""
     return int(_parse(text, _BYTES, "size", "256MiB"))
 
 
 def parse_seconds(text: object) -> float:
-    """Parse a duration like `500ms`, `60s`, `5m`, `24h` or `7d`, or 0. Raises ValueError."""
+    """Parse `500ms`, `5m`, `7d` or 0. Raises ValueError."""
     return float(_parse(text, _SECONDS, "duration", "5m"))
 
 
@@ -63,7 +63,7 @@ Seconds = Annotated[float, BeforeValidator(parse_seconds)]
 
 
 def bytes_text(number: int) -> str:
-    """Format a size exactly, as `parse_bytes` reads it: `64MiB`, `1000B`."""
+    """Exact: `64MiB`, `1000B`."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if number and number % _BYTES[unit] == 0:
             return f"{number // _BYTES[unit]}{unit}"
@@ -71,7 +71,7 @@ def bytes_text(number: int) -> str:
 
 
 def seconds_text(number: float) -> str:
-    """Format a duration exactly, as `parse_seconds` reads it: `7d`, `5m`, `0.1s`."""
+    """Exact: `7d`, `5m`, `0.1s`."""
     for unit in ("d", "h", "m"):
         if number and number % int(_SECONDS[unit]) == 0:
             return f"{number / int(_SECONDS[unit]):.0f}{unit}"

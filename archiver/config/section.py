@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Section(BaseModel):
-    """The base of every section. Frozen; unknown keys are errors."""
+    """Frozen; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,4 +1,4 @@
-"""The sections under `[serve]` for authentication and rights."""
+"""The security sections under `[serve]`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Merges raw settings from `archiver.toml` and the environment.
+"""Raw settings from `archiver.toml` and the environment.
 
 `ARCHIVER__SECTION__KEY` overrides a key; `ARCHIVER__KAFKA__BOOTSTRAP_SERVERS` is `bootstrap.servers`. `{ file = "…" }`
-is read from that file, `{ env = "…" }` from that variable.
+and `{ env = "…" }` are references.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _REFERENCES = ("kafka", "catalog", "serve", *_OWN_WITH_SECRETS)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read the file's tables. Raises ConfigError."""
+    """Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8-sig")
         return tomllib.loads(text)
@@ -39,7 +39,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def _unquoted(text: str, complaint: str) -> str:
-    """Hint at missing quotes. Shows no other line of the file."""
+    """Shows no other line of the file."""
     line = _LINE.search(complaint)
     section = None if line is None else _SECTION.match(text.splitlines()[int(line[1]) - 1])
     if section is None or '"' in section[1]:
@@ -48,7 +48,7 @@ def _unquoted(text: str, complaint: str) -> str:
 
 
 def overlay_environment(tables: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return `tables`, overridden by every `ARCHIVER__…` variable. Raises ConfigError."""
+    """Raises ConfigError."""
     merged = {name: dict(table) if isinstance(table, dict) else table for name, table in tables.items()}
     for variable, value in sorted(environment.items()):
         if not variable.startswith(PREFIX):
@@ -79,7 +79,7 @@ def _set(table: dict[str, Any], section: str, rest: str, value: str) -> None:
 
 
 def _spark_key(table: Mapping[str, Any], rest: str) -> str:
-    """Return Spark's spelling of a key: the file's, if it has the key, else the variable's."""
+    """As in the file, else in the variable."""
     spelling = rest.replace("__", ".")
     return next((key for key in table if key.lower() == spelling.lower()), spelling)
 
@@ -89,7 +89,7 @@ def _existing(table: Mapping[str, Any], name: str) -> str:
 
 
 def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Flatten other software's options: dotted keys, text values, resolved references. Raises ConfigError."""
+    """Dotted keys, text values, resolved references. Raises ConfigError."""
     flat = dict(tables)
     for section in _BORROWED:
         if isinstance(flat.get(section), dict):
@@ -107,7 +107,6 @@ def flatten_borrowed(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_anchored_certificates(tables: Mapping[str, Any], folder: Path) -> Mapping[str, Any]:
-    """Anchor the flattened paths of the catalog's certificates at `folder`."""
     match tables.get("catalog"):
         case dict(catalog):
             paths = {name: str(folder / catalog[name]) for name in CERTIFICATE_FILES if catalog.get(name)}

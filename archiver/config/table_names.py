@@ -1,4 +1,4 @@
-"""Table names: the default, and templates for the topics of a pattern."""
+"""Default table names, and templates for patterns."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _NOT_IN_TABLE: Final = re.compile(r"[^a-z0-9_]")
 
 
 def default_table(topic: str) -> str:
-    """Return `kafka.<topic>` in lower case, with `_` for invalid characters."""
+    """Lower case, with `_` for invalid characters."""
     return table_name("{namespace}.{topic}", topic)
 
 
 def table_name(template: str, topic: str) -> str:
-    """Fill in a template: `{topic}` is the topic with valid characters, `{hash}` the start of its SHA-256."""
+    """`{topic}` is the topic with valid characters, `{hash}` the start of its SHA-256."""
     return (
         template.replace("{namespace}", DEFAULT_NAMESPACE)
         .replace("{topic}", _NOT_IN_TABLE.sub("_", topic.lower()))

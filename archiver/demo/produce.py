@@ -20,7 +20,7 @@ _TIMEOUT_S = 30.0
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
-    """Create the demo's topic. Raises SourceError."""
+    """Raises SourceError."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     made = admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic]
     try:
@@ -30,10 +30,7 @@ def create_topic(bootstrap: str, topic: str) -> None:
 
 
 def produce(bootstrap: str, topic: str, events: Iterable[Event], progress: Callable[[int], None]) -> int:
-    """Produce `events`; return the bytes of keys and values. Raises SourceError.
-
-    `progress` is called with counts of records.
-    """
+    """Return the bytes of keys and values; `progress` gets counts of records. Raises SourceError."""
     producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 20})
     failures: list[KafkaError] = []
     sent = count = 0

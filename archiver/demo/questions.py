@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """A question in words, and in SQL with `{table}`."""
+    """`sql` has `{table}`."""
 
     text: str
     sql: str

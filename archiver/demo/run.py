@@ -1,4 +1,4 @@
-"""Runs the demo from an empty folder to the summary."""
+"""Runs the demo."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SPLIT = FLIGHTS // 2
 
 
 class Demo:
-    """One run of the demo in `folder`. It leaves the stack running."""
+    """Leaves the stack running."""
 
     def __init__(self, folder: Path, console: TextConsole) -> None:
         self._folder = folder
@@ -43,7 +43,7 @@ class Demo:
         self._payload_bytes = 0
 
     def run(self) -> Endpoints:
-        """Run every step and return the stack's endpoints. Raises if anything differs or fails."""
+        """Raises if anything differs or fails."""
         started = time.monotonic()
         endpoints = self._start()
         config = settings.write_config(endpoints)
@@ -162,6 +162,6 @@ def _start_spark(endpoints: Endpoints) -> SparkEngine:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise ConfigError unless the folder is empty or missing."""
+    """Raises ConfigError unless the folder is empty or missing."""
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError("The demo wants an empty folder; name another with --dir", dir=str(folder))

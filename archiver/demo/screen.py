@@ -1,4 +1,4 @@
-"""Shows the demo's steps, Spark SQL's answers, and the summary."""
+"""Shows the demo's steps, answers and summary."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Stages:
 
     @contextmanager
     def step(self, title: str, total: int | None = None) -> Iterator[Advance]:
-        """Run one step. With a `total` it has a bar, which the yielded function moves."""
+        """The yielded function moves the bar; without `total` there is none."""
         started = time.monotonic()
         with self._bar(title, total) as advance:
             yield advance

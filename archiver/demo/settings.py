@@ -1,4 +1,4 @@
-"""The demo's configuration: the stack's, the topic's section, and Spark SQL's options."""
+"""The demo's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs lists of independent tasks. Everything about Spark is here; `spark` imports PySpark."""
+"""Runs lists of independent tasks. Only `spark` imports PySpark."""
 
 from archiver.engine.runner import Engine, TaskOutcome
 

@@ -1,4 +1,4 @@
-"""Chooses the engine of a job: a given one, threads for little work, else Spark."""
+"""Chooses a job's engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HERE_BYTES: Final = 1 << 30
 
 
 class EngineChoice:
-    """The engine of one job: `given`, threads for at most `here_bytes` of work, else Spark or `starts`."""
+    """`given`, threads for at most `here_bytes` of work, else Spark or `starts`."""
 
     def __init__(
         self,
@@ -46,19 +46,19 @@ class EngineChoice:
         self._closing.close()
 
     def check(self) -> None:
-        """Raise ConfigError if Spark may be needed and can't start. Starts nothing."""
+        """Raises ConfigError if Spark may be needed and can't start. Starts nothing."""
         if self._given is None and self._starts is None:
             check_spark(self._options)
 
     def of_bytes(self, size_bytes: int) -> Engine:
-        """Return the engine for tasks that read this many bytes. Raises the errors of `SparkEngine.start`."""
+        """Raises the errors of `SparkEngine.start`."""
         if self._given is None and size_bytes <= self._here_bytes:
             return ThreadEngine()
         return self.engine
 
     @property
     def engine(self) -> Engine:
-        """The engine for work of any size. Raises the errors of `SparkEngine.start`."""
+        """Raises the errors of `SparkEngine.start`."""
         if self._given is not None:
             return self._given
         if self._started is None:
@@ -70,7 +70,7 @@ class EngineChoice:
 
 
 def start_spark(options: Mapping[str, str], *, preloaded: Sequence[str], heaps: int) -> SparkEngine:
-    """Start or join Spark. Importing PySpark takes a second. Raises the errors of `SparkEngine.start`."""
+    """Importing PySpark takes a second. Raises the errors of `SparkEngine.start`."""
     from archiver.engine.spark import SparkEngine
 
     return SparkEngine.start(options, preloaded=preloaded, heaps=heaps)

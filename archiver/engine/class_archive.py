@@ -1,4 +1,4 @@
-"""A class data sharing archive for Spark's driver, which saves a third of the CPU time of its start.
+"""A class data sharing archive, which saves a third of the CPU time of the Spark driver's start.
 
 https://docs.oracle.com/en/java/javase/17/vm/class-data-sharing.html: Java 17 writes it, Java 19 keeps it current.
 """
@@ -46,7 +46,7 @@ _OWN_CHOICE: Final = ("-Xshare", "SharedArchiveFile", "ArchiveClassesAtExit", "-
 
 
 def class_archive_options(java: Path, version: int, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return Java's options that use the archive, or write it. Empty if `settings` choose one.
+    """Options to use or write the archive; none if `settings` choose one.
 
     The first start writes nothing, for containers' sake.
     """
@@ -136,6 +136,6 @@ def _key(java: Path) -> str:
 
 
 def spark_folders() -> tuple[str, ...]:
-    """Return PySpark's folders without importing it. Empty if it isn't installed."""
+    """Doesn't import PySpark. Empty if it isn't installed."""
     spec = find_spec("pyspark")
     return () if spec is None else tuple(spec.submodule_search_locations or ())

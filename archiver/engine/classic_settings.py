@@ -1,4 +1,4 @@
-"""Settings of a classic Spark session: `[spark]`, and defaults for jobs without shuffles."""
+"""Settings of a classic Spark session."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _DEFAULTS = {
 
 
 def is_submitted(environment: Mapping[str, str]) -> bool:
-    """Whether `spark-submit` started this process, so that the JVM runs already."""
+    """`spark-submit` has started the JVM."""
     return "PYSPARK_GATEWAY_PORT" in environment
 
 
@@ -82,7 +82,7 @@ def with_class_archive(settings: dict[str, str]) -> dict[str, str]:
 
 
 def _java_options(given: str, *, is_local: bool) -> str:
-    """Given options come last: Java takes the last of contradictory ones."""
+    """Given options come last: Java takes the last."""
     options = [given]
     if is_local:
         options = [_LOCAL_JAVA, *(() if _COLLECTOR.search(given) else (_LOCAL_COLLECTOR,)), given]
@@ -93,7 +93,7 @@ def _java_options(given: str, *, is_local: bool) -> str:
 
 
 def prepare_environment(settings: Mapping[str, str], environment: MutableMapping[str, str]) -> None:
-    """Set what Spark reads only from the environment, unless it is set: address and interpreter."""
+    """Spark reads these only from the environment."""
     if settings["spark.master"].startswith("local"):
         environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         environment.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -35,11 +35,11 @@ def run_grouped(
     together: Callable[[Sequence[Task]], AbstractContextManager[Callable[[Task], Result]]] | None = None,
     seconds: float = GROUP_SECONDS,
 ) -> Generator[TaskOutcome[Result]]:
-    """Run `run` on each task, and yield outcomes as groups end. `groups` has each index of `tasks` once.
+    """Yield outcomes as groups end. `groups` has each index of `tasks` once.
 
-    `together` opens what a group's tasks share, in their thread, and gives the function that runs each instead of
-    `run`. The engine can be interrupted from this call on. Once `is_stopped`, no task begins. Closing the generator
-    interrupts running tasks.
+    `together` opens a group's shared resources in its thread, and gives the function that runs each task. The engine
+    can be interrupted from this call on. Once `is_stopped`, no task begins. Closing the generator interrupts running
+    tasks.
     """
 
     def alone(indices: Sequence[int]) -> Generator[TaskOutcome[Result]]:
@@ -94,7 +94,7 @@ def _run_each(
     seconds: float,
     bundle: Sequence[Task],
 ) -> tuple[bytes | None, ...]:
-    """Run a group in order; return pickled outcomes, None for tasks that didn't begin within `seconds`."""
+    """Return pickled outcomes in order; None for tasks that didn't begin within `seconds`."""
     until = time.monotonic() + seconds
     first, *others = bundle
     with nullcontext(run) if together is None else together(bundle) as run_member:

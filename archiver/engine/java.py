@@ -1,4 +1,4 @@
-"""Spark's Java: checks its version (17 and 21), and filters its standard error."""
+"""Spark's Java: 17 or 21, and its standard error."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 
 
 def require_java(environment: Mapping[str, str]) -> None:
-    """Raise ConfigError unless Spark would start a supported Java in this environment."""
+    """Raises ConfigError unless Spark would start a supported Java."""
     found_java(environment)
 
 
 def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
-    """Return the `java` that Spark would start, and its version. Raises ConfigError."""
+    """Return Spark's `java` and its version. Raises ConfigError."""
     java = find_java(environment)
     home = environment.get("JAVA_HOME")
     if java is None and home:
@@ -66,7 +66,7 @@ def found_java(environment: Mapping[str, str]) -> tuple[Path, int]:
 
 
 def find_java(environment: Mapping[str, str]) -> Path | None:
-    """Return the `java` of JAVA_HOME if that is set, else the first on PATH, as Spark does."""
+    """As Spark: in JAVA_HOME if set, else the first on PATH."""
     home = environment.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
@@ -76,7 +76,7 @@ def find_java(environment: Mapping[str, str]) -> Path | None:
 
 
 def version_of(java: Path) -> int | None:
-    """Return the feature version (17 for `17.0.15`, 8 for `1.8.0`), or None."""
+    """The feature version: 17 for `17.0.15`, 8 for `1.8.0`."""
     try:
         return _asked_version(java, java.stat().st_mtime_ns)
     except OSError:
@@ -102,10 +102,7 @@ def parse_version(report: str) -> int | None:
 
 @contextmanager
 def filtered_children() -> Iterator[None]:
-    """Drop `NOISE` from the standard error of child processes started inside the block.
-
-    Lines are held back until its end. If that fails, the error gets the last ones as notes.
-    """
+    """Lines are held back until the block ends. If it fails, the error gets the last ones as notes."""
     sys.stderr.flush()
     try:
         original = os.dup(2)

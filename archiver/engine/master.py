@@ -1,4 +1,4 @@
-"""Checks `master`'s form, and whether it answers, because Spark fails late."""
+"""Checks `master` early, because Spark fails late."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FORMS: Final = (
 
 
 def check_master(master: str) -> None:
-    """Raise ConfigError if this is no form of a Spark master."""
+    """Raises ConfigError if this is no form of a Spark master."""
     if any(form.fullmatch(master) for form in _FORMS) and all(map(_ADDRESS.fullmatch, _addresses(master))):
         return
     hint = " (for Spark Connect, set `remote` instead)" if master.startswith("sc://") else ""
@@ -35,7 +35,7 @@ def check_master(master: str) -> None:
 
 
 def require_answer(place: str) -> None:
-    """Raise EngineError if `place` has addresses and none accepts a connection."""
+    """Raises EngineError if `place` has addresses and none accepts a connection."""
     reasons: dict[str, str] = {}
     for address in _connect_address(place) or _addresses(place):
         host, _, port = address.rpartition(":")

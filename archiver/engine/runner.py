@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskOutcome(Generic[Result]):
-    """The result of the task at `index`, or the error that ended it."""
+    """The result of a task, or its error."""
 
     index: int
     result: Result | None = None
@@ -29,16 +29,16 @@ class Engine(Protocol):
 
     @property
     def slots(self) -> int:
-        """The number of tasks that run at the same time."""
+        """The number of tasks at a time."""
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
-        """Run `run` on each task and yield outcomes as tasks finish. Tasks, results and errors must pickle.
+        """Yield outcomes as tasks finish. Tasks, results and errors must pickle.
 
         `interrupt` works from this call on.
         """
 
     def interrupt(self) -> None:
-        """Stop the tasks of the last call: each ends with TaskInterrupted. Thread-safe."""
+        """Each task of the last call ends with TaskInterrupted. Thread-safe."""
 
 
 def run_captured(run: Callable[[Task], Result], task: Task) -> bytes:

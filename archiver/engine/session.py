@@ -1,7 +1,6 @@
 """Starts a Spark session from `[spark]`, whose options win over the defaults.
 
-`remote = "sc://…"` connects to Spark Connect; anything else starts classic Spark. `spark-submit`'s settings replace the
-defaults.
+`remote = "sc://…"` connects to Spark Connect. `spark-submit`'s settings replace the defaults.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from schema_mapping.errors import ContextError
 
 
 def check_spark(options: Mapping[str, str]) -> None:
-    """Raise ConfigError for unknown options, an invalid master, or an unsupported Java. Starts nothing."""
+    """Raises ConfigError for unknown options, an invalid master, or an unsupported Java. Starts nothing."""
     if is_submitted(os.environ):
         _check_submitted(options)
     if "master" in options and "remote" in options:
@@ -56,10 +55,9 @@ def _check_submitted(options: Mapping[str, str]) -> None:
 def start_session(
     options: Mapping[str, str], preloaded: Sequence[str] = (), heaps: int = 1
 ) -> tuple[SparkSession, bool]:
-    """Return a session beside an active one of this process, and whether it was started.
+    """Also return whether the session was started. Raises ConfigError as `check_spark`.
 
-    Workers on this machine import `preloaded` and share `heaps` heaps. Raises ConfigError as `check_spark`, and
-    EngineError if Spark doesn't start.
+    Workers on this machine import `preloaded` and share `heaps` heaps. Raises EngineError if Spark doesn't start.
     """
     check_spark(options)
     remote = options.get("remote")

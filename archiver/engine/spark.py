@@ -1,4 +1,4 @@
-"""The engine on classic Spark (an RDD per task) and Spark Connect (`mapInArrow`).
+"""Classic Spark (an RDD per task) and Spark Connect (`mapInArrow`).
 
 Each task is a Spark job, so that a dead worker loses only its task.
 """
@@ -34,7 +34,7 @@ _JAVA_FRAMES: Final = re.compile(r"^(\tat |(Driver|JVM) stacktrace:)", re.MULTIL
 
 
 class SparkEngine:
-    """A context manager, which stops the session only if it started it."""
+    """Stops the session only if it started it."""
 
     def __init__(self, session: SparkSession, *, owned: bool) -> None:
         self._session = session
@@ -46,7 +46,7 @@ class SparkEngine:
 
     @classmethod
     def start(cls, options: Mapping[str, str], *, preloaded: Sequence[str] = (), heaps: int = 1) -> Self:
-        """Start or join the session of `options`. Arguments and errors as in `start_session`."""
+        """Arguments and errors as in `start_session`."""
         session, owned = start_session(options, preloaded, heaps)
         return cls(session, owned=owned)
 
@@ -55,15 +55,11 @@ class SparkEngine:
         return self._session
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
-        """Run `run`, a function of an importable module, on each task, alone in a Spark partition.
-
-        Closing the iterator interrupts running tasks. `interrupt` works from this call on.
-        """
+        """`run` is a function of an importable module. Closing the iterator interrupts running tasks."""
         self._interrupted = False
         return self._outcomes(tasks, run)
 
     def interrupt(self) -> None:
-        """End running tasks with TaskInterrupted."""
         self._interrupted = True
         self._cancel()
 
@@ -120,7 +116,7 @@ class SparkEngine:
             thread.join(_INTERRUPT_AGAIN_S)
 
     def _interrupt_latecomers(self) -> None:
-        """Interrupt again: Spark forgets an interrupt at once, and a later task would run to its end."""
+        """Spark forgets an interrupt at once, and a later task would run to its end."""
         if self._interrupted:
             self._cancel()
 
@@ -188,7 +184,7 @@ def _count_slots(session: SparkSession) -> int:
 
 
 def _one_element(session: SparkSession) -> RDD[None] | None:
-    """None if tasks are queries. Kept for all tasks: PySpark writes a file for each."""
+    """None if tasks are queries. One for all tasks: PySpark writes a file for each."""
     context = getattr(session, "sparkContext", None)
     if context is None:
         return None
@@ -198,7 +194,7 @@ def _one_element(session: SparkSession) -> RDD[None] | None:
 
 
 def _end_accumulators(session: SparkSession) -> None:
-    """End PySpark's unused accumulator server without waiting up to a second, unless it is on a Unix socket."""
+    """Waiting for the unused server takes up to a second. One on a Unix socket stays."""
     context: Any = getattr(session, "sparkContext", None)
     server = getattr(context, "_accumulatorServer", None)
     if server is not None and not isinstance(server.server_address, str):

@@ -1,4 +1,4 @@
-"""An engine without Spark: tasks run in threads of this process."""
+"""Tasks in threads of this process, without Spark."""
 
 from __future__ import annotations
 

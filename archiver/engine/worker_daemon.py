@@ -1,4 +1,4 @@
-"""The process that forks Spark's Python workers, in place of `pyspark.daemon`, with imported modules."""
+"""Forks Python workers with imported modules, in place of `pyspark.daemon`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HEAPS: Final = "ARCHIVER_HEAPS"
 
 
 def preload(modules: Iterable[str]) -> None:
-    """Import the modules of the tasks. A failing one is skipped: the task's import raises the error."""
+    """A failing import is skipped: the task's import raises the error."""
     for name in modules:
         with suppress(ImportError):
             importlib.import_module(name)
 
 
 def forget_archives() -> None:
-    """Drop Python's cached zip importers, whose directories Spark would read for each task."""
+    """Spark would read zip importers' directories for each task."""
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimporter):
             del sys.path_importer_cache[path]

@@ -1,4 +1,4 @@
-"""Configures glibc in a Python worker to reuse freed memory."""
+"""Makes glibc reuse freed memory."""
 
 from __future__ import annotations
 
@@ -17,10 +17,7 @@ As fresh memory they cost 5 ms of CPU for each small file, a quarter of what its
 
 
 def keep_memory(heaps: int = 1) -> None:
-    """Keep freed memory for the next buffers. Page faults took a tenth of a task's time.
-
-    Threads share `heaps` heaps. Buffers of 11 MiB or more are returned.
-    """
+    """Page faults took a tenth of a task's time. Buffers of 11 MiB or more are returned."""
     with suppress(OSError, AttributeError):  # another C library
         library = ctypes.CDLL(None)
         library.mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
@@ -29,6 +26,6 @@ def keep_memory(heaps: int = 1) -> None:
 
 
 def give_memory_back() -> None:
-    """Return free memory to the system. Takes a tenth of a second: worth it between files, not tasks."""
+    """Takes a tenth of a second: call it between files, not tasks."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

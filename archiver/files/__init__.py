@@ -1,4 +1,4 @@
-"""Writes data files: records become rows, rows become files, files are uploaded.
+"""Writes data files.
 
 `Records` -> `translate` -> `TranslatedRows` -> `range_files` -> `WrittenRange` -> `upload` -> `TranslatedRange`.
 """

@@ -32,8 +32,6 @@ class _SortedRows:
 
 @dataclass(slots=True)
 class _PendingPartition:
-    """Sums of the rows on disk, and their pieces."""
-
     sums: Sums = field(default_factory=Sums)
     on_disk: list[int] = field(default_factory=list)
     size_bytes: int = 0
@@ -41,7 +39,7 @@ class _PendingPartition:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRows:
-    """`rows` can be read once, a piece at a time."""
+    """`rows` can be read once."""
 
     values: Values
     sums: Sums
@@ -66,22 +64,20 @@ class PartitionedRows:
 
     @property
     def is_full(self) -> bool:
-        """Whether the range has enough partitions to end."""
         return len(self._found) >= MOST_FILES
 
     @property
     def largest_bytes(self) -> int:
-        """The estimated size of the largest file."""
         return int(max((partition.size_bytes for partition in self._found.values()), default=0) * _WRITTEN_SHARE)
 
     @property
     def size_bytes(self) -> int:
-        """The most bytes in the spool: buffered rows and finished files."""
+        """An upper bound of bytes in the spool."""
         every = int(sum(partition.size_bytes for partition in self._found.values()) * _WRITTEN_SHARE)
         return every + (self._disk.size_bytes if self._disk else 0)
 
     def add(self, rows: pa.RecordBatch, records: pa.RecordBatch, ingest_value: int | None) -> None:
-        """Raise StorageError if the spool refuses the rows. `ingest_value` is as in `RowPartitions.sort`."""
+        """Raise StorageError if the spool refuses the rows."""
         ordered = self._partitions.sort(rows, ingest_value)
         if ordered.order is not None:
             order = pa.array(ordered.order)
@@ -100,7 +96,7 @@ class PartitionedRows:
             self._put_aside()
 
     def parts(self) -> Iterator[PartitionRows]:
-        """Yield partitions by appearance. Take all rows of a partition before the next."""
+        """Take all rows of a partition before the next."""
         for values, partition in self._found.items():
             waiting = self._of(values)
             sums = partition.sums + self._sum(waiting)

@@ -26,7 +26,7 @@ from schema_mapping.row import RowMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileTarget:
-    """How a topic's records become rows and files. Picklable. `waiting` awaits approval."""
+    """Picklable. `waiting` awaits approval."""
 
     topic: str
     topic_id: str
@@ -83,18 +83,15 @@ class RangeStart:
 
 
 class RangeFiles(Protocol):
-    """The files of one range, whose id is `id`."""
-
     id: str
 
     def write(self, translated: TranslatedRows) -> None:
-        """Append rows. Raises subclasses of StorageError."""
+        """Raise StorageError."""
 
-    def is_full(self, target_bytes: int, room: int) -> bool:
-        """Whether a file has its target size, or the spool's room is full."""
+    def is_full(self, target_bytes: int, room: int) -> bool: ...
 
     def finish(self, end_offset: int) -> Iterator[SpooledFile]:
-        """Finish the files one by one, as they are taken. `end_offset` is exclusive."""
+        """Finish files as they are taken. `end_offset` is exclusive."""
 
     def abort(self) -> None: ...
 

@@ -23,7 +23,7 @@ from catalog.model import SchemaNumber, new_id
 
 
 class RangeWriter:
-    """Hands ended ranges to the uploader. `spool_bytes` includes files under upload."""
+    """`spool_bytes` includes files under upload."""
 
     def __init__(
         self, target: FileTarget, spool: TaskSpool, uploader: Uploader, *, partition: int, spool_bytes: int
@@ -61,8 +61,8 @@ class RangeWriter:
     def write(self, records: Records) -> None:
         """Append records. A failed file's offsets are in no range.
 
-        Raises subclasses of StorageError, ValueError for a gap, and after earlier batches ParseHalted,
-        UnrecognizedHalted or a subclass of SchemaRegistryError.
+        Raises StorageError, ValueError for a gap, and after earlier batches ParseHalted, UnrecognizedHalted or
+        SchemaRegistryError.
         """
         if self._start is None:
             self._start = self._written_until = records.start_offset
@@ -84,7 +84,6 @@ class RangeWriter:
             self._hand_over(new_id(), _no_files())
 
     def abort(self) -> None:
-        """Drop the open files; their offsets are in no range."""
         if self._open is not None:
             self._open.abort()
             self._open = None

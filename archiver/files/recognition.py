@@ -56,7 +56,7 @@ class UnknownFields:
         return sizes
 
     def sizes_below(self, column: pa.Array) -> Sizes | None:
-        """The same for structs, or lists or maps of them."""
+        """Also for lists or maps of structs."""
         if pa.types.is_struct(column.type):
             return self.sizes(column)
         sizes = self.sizes(column.items if pa.types.is_map(column.type) else column.values)
@@ -75,7 +75,7 @@ def _held_struct(kind: pa.DataType) -> pa.StructType | None:
 
 
 class Recognizer:
-    """Counts rows of one mapping. `schema` may have more columns than `row`."""
+    """`schema` may have more columns than `row`."""
 
     def __init__(self, row: RowMapping, schema: pa.Schema | None = None) -> None:
         mappings = {names.KEY: row.key, names.VAL: row.value}

@@ -77,7 +77,6 @@ class Batches:
         return len(self.rows)
 
     def part(self, first: int, end: int) -> Batches:
-        """Return the batches up to index `end`, exclusive."""
         return Batches(
             first_offset=self.first_offset[first:end],
             last_offset=self.last_offset[first:end],
@@ -124,7 +123,7 @@ class Records:
         )
 
     def part(self, first: int, end: int, *, times: Int64Array | None = None) -> Records:
-        """Return the batches up to index `end`, exclusive, with other `times` if given."""
+        """`first` and `end` (exclusive) are indexes of batches."""
         batches = self.batches.part(first, end)
         row, rows = int(self.batches.rows[:first].sum()), int(batches.rows.sum())
         last = self.batches.last_offset
@@ -138,7 +137,6 @@ class Records:
 
     @property
     def columns(self) -> pa.RecordBatch:
-        """All columns, with borders and time of each record's batch."""
         log = _without_log(len(self)) if self.log is None else self.log
         batches = self.batches
         borders = {

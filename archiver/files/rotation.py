@@ -1,6 +1,6 @@
 """Decides when a range ends: on request, at a new time partition, or if times fall.
 
-`ingest_timestamp` is the running maximum in a range, at most TOLERANCE_MS above a batch's time (docs/adr/0082).
+`ingest_timestamp` is the running maximum, at most TOLERANCE_MS above a batch's time (docs/adr/0082).
 """
 
 from __future__ import annotations
@@ -26,10 +26,7 @@ _MOST_CREDIT: Final = 16 * _BATCHES_PER_FALL
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRun:
-    """Batches of one range, up to `end`, exclusive.
-
-    `new_partition`: the open file ends before this run.
-    """
+    """Batches up to `end`, exclusive. `new_partition`: the open file ends before them."""
 
     first: int
     end: int
@@ -48,7 +45,7 @@ class Rotation:
         self._credit = _MOST_CREDIT
 
     def runs(self, times: Int64Array) -> Iterator[BatchRun]:
-        """Yield the runs of batches. `end` may be called after each run."""
+        """`end` may be called after each run."""
         first = 0
         while first < len(times):
             fell = self._open is not None and int(times[first]) < self._latest - TOLERANCE_MS and self._spend()
@@ -73,26 +70,24 @@ class Rotation:
             first += length
 
     def _spend(self) -> bool:
-        """Whether falling times may end a range; each time costs credit."""
         if self._credit < _BATCHES_PER_FALL:
             return False
         self._credit -= _BATCHES_PER_FALL
         return True
 
     def end(self) -> None:
-        """End the range: the next run starts a new one."""
         self._open = None
 
 
 def partition_values(times: Int64Array, partition_by: str) -> Int64Array:
-    """Return hours, days, months or years since 1970, as Iceberg's transforms."""
+    """As Iceberg's transforms, since 1970."""
     return times.astype("datetime64[ms]").astype(f"datetime64[{TRANSFORMS[partition_by].unit}]").astype(np.int64)
 
 
 def partition_folder(location: str, partitioning: Partitioning, time_value: int | None) -> str:
     """Return Iceberg's folder of a time: `…/ingest_day=2026-01-02`, with hours `2026-01-02-15`.
 
-    Paths have no values of columns, which catalogs and logs would show.
+    Paths have no values of columns: catalogs and logs would show them.
     """
     time = partitioning.time
     if time is None or time_value is None:

@@ -35,10 +35,7 @@ _TYPES: Final[dict[pa.DataType, PrimitiveType]] = {
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """Rows sorted by partition, stably.
-
-    `order` are former indexes, None if nothing moved. Partition `values[n]` starts at `starts[n]`.
-    """
+    """`order` are former indexes, None if nothing moved. Partition `values[n]` starts at `starts[n]`."""
 
     order: Codes | None
     values: tuple[Values, ...]
@@ -51,7 +48,7 @@ class RowPartitions:
         self._columns = tuple((column, _path_to(column.source_id, schema)) for column in partitioning.columns)
 
     def sort(self, rows: pa.RecordBatch, ingest_value: int | None) -> Sorted:
-        """Sort rows by partition. `ingest_value` is their time partition; None computes it."""
+        """Sort by partition, stably. `ingest_value` is the time partition; None computes it."""
         codes = np.zeros(rows.num_rows, np.int64)
         tuples: list[Values] = [()]
         for column, path in self._columns:
@@ -107,8 +104,6 @@ def _sorted(codes: Codes, tuples: Sequence[Values]) -> Sorted:
 
 
 def _path_to(field_id: int, schema: pa.Schema) -> tuple[int, ...] | None:
-    """Return indexes from the outermost struct. None if the rows lack the column."""
-
     def search(fields: Sequence[pa.Field]) -> tuple[int, ...] | None:
         for index, field in enumerate(fields):
             if field_id_of(field) == field_id:

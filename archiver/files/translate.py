@@ -59,10 +59,7 @@ NO_ENVELOPES: Final = EnvelopeReaders()
 
 
 class Translator:
-    """Translates one partition's records with the mapping `row`.
-
-    Values that fit only the unapproved mapping `waiting` are kept raw and never halt.
-    """
+    """Values that fit only the unapproved mapping `waiting` are kept raw and never halt."""
 
     def __init__(
         self,
@@ -89,8 +86,7 @@ class Translator:
     def translate(self, records: Records) -> list[TranslatedRows]:
         """Return rows in order, in several batches if columns would exceed 2 GiB.
 
-        Raises ParseHalted and UnrecognizedHalted if so configured, and subclasses of SchemaRegistryError, with the
-        `offset`.
+        Raises ParseHalted, UnrecognizedHalted and SchemaRegistryError, with the `offset`.
         """
         return [
             TranslatedRows(rows, as_seen(part, partition=self._partition))

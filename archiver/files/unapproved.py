@@ -33,7 +33,6 @@ class WaitingMapping:
     value_envelope: EnvelopeReader | None = None
 
     def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """Return the mapping with these schemas of the registry known."""
         key, value = (reader and reader.with_schemas(schemas) for reader in (self.key_envelope, self.value_envelope))
         return replace(self, key_envelope=key, value_envelope=value)
 
@@ -44,8 +43,6 @@ class WaitingMapping:
 
 
 class UnapprovedValues:
-    """Finds the values that fit `waiting` better than `in_force`."""
-
     def __init__(self, in_force: RowMapping, waiting: WaitingMapping) -> None:
         self._waiting = waiting
         self._unknown = {"key": _unknown_fields(in_force.key), "value": _unknown_fields(in_force.value)}

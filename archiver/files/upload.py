@@ -1,6 +1,6 @@
-"""Uploads finished files while the task writes the next ones: one range at a time, in order.
+"""Uploads finished files while the task writes the next ones, in order.
 
-Files that storage denied for good are kept on disk and named.
+Files that storage denied for good are kept on disk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ AT_ONCE: Final = 4
 
 
 class Uploader:
-    """A context manager. `uploaded` is complete after `wait`, with ranges without files."""
+    """After `wait`, `uploaded` is complete, with ranges without files."""
 
     def __init__(self, objects: ObjectStore, spool: TaskSpool) -> None:
         self._objects = objects
@@ -41,10 +41,7 @@ class Uploader:
         self._threads.shutdown()
 
     def upload(self, written: WrittenRange) -> None:
-        """Upload a range's files as they are finished. Waits for earlier ranges.
-
-        Raises errors of earlier uploads, and of finishing.
-        """
+        """Waits for earlier ranges. Raises errors of earlier uploads, and of finishing."""
         infos: list[DataFileInfo] = []
         with closing(written.files) as files:
             for file in files:
@@ -59,7 +56,7 @@ class Uploader:
         self._ended = written.translated(tuple(infos))
 
     def wait(self) -> None:
-        """Raise subclasses of StorageError, naming the file, at every later call too: no range may follow a gap."""
+        """Raise StorageError, naming the file, at every later call too: no range may follow a gap."""
         while self._running:
             self._finish_one()
         if self._ended is not None:

@@ -21,7 +21,7 @@ class SpooledFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenRange:
-    """An ended range. `files` finishes its files as they are taken."""
+    """`files` finishes its files as they are taken."""
 
     id: str
     topic: str
@@ -32,7 +32,7 @@ class WrittenRange:
     files: Generator[SpooledFile]
 
     def translated(self, files: tuple[DataFileInfo, ...]) -> TranslatedRange:
-        """Return the range with its files. A source with leader epochs adds its epoch."""
+        """Sources with leader epochs add the epoch."""
         return TranslatedRange(
             id=self.id,
             topic=self.topic,

@@ -1,9 +1,7 @@
-"""Finds records in the archives of topics by conditions, without reading what can't match.
+"""Finds records in archives by conditions, without reading what can't match.
 
-`query` is what to search, and `source` a topic to search in. `file_facts` rules out files by manifests; `file_cache`
-opens the remaining files, `block_matches` evaluates the condition on the columns that it names. `search` orders the
-work so that the best records come first (`order`), and `point_reads` reads the matching records alone. `report` counts
-what each stage ruled out. Indexes are advisory: files and rows that they don't cover are read.
+`file_facts` rules out files by manifests, `block_matches` evaluates the condition, `search` gives the best records
+first. Indexes are advisory: files and rows that they don't cover are read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the matching rows of one block: only the columns of the condition are read."""
+"""Finds the matching rows of one block by the columns of the condition."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ _VALUE: Final = "value"
 
 @dataclass(frozen=True, slots=True)
 class MatchedBlock:
-    """A block of a file in which rows match."""
-
     source: FindSource
     file: TableFile
     block: Block
@@ -35,7 +33,7 @@ class MatchedBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockMatches:
-    """The matching rows of a block: partitions, offsets, timestamps (ms), and positions in the block, which rise."""
+    """Partitions, offsets, timestamps (ms), and rising positions in the block."""
 
     matched: MatchedBlock
     partitions: Numbers
@@ -50,9 +48,9 @@ class BlockMatches:
 def block_matches(
     source: FindSource, file: TableFile, opened: OpenFile, block: Block, report: FindReport
 ) -> BlockMatches:
-    """Find the matching rows of a block that weren't deleted or retired.
+    """Find rows that weren't deleted or retired; rows that can't be judged are noted.
 
-    Rows that the condition's columns can't judge are noted. Raises subclasses of StorageError and ReplayError.
+    Raises StorageError and ReplayError.
     """
     parts = source.query.where.parts
     needs_values = _VALUE in parts

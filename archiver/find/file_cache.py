@@ -1,4 +1,4 @@
-"""Data files that are open for reading. The last few stay open, and each is read by one thread at a time."""
+"""Open data files, each read by one thread at a time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _CachedFile:
 
 
 class FileCache:
-    """Opens files once for several reads. At most `most` idle files stay open. Thread-safe."""
+    """At most `most` idle files stay open. Thread-safe."""
 
     def __init__(self, *, most: int) -> None:
         self._most = most
@@ -29,7 +29,7 @@ class FileCache:
 
     @contextmanager
     def using(self, storage: TopicStorage, file: TableFile) -> Iterator[OpenFile]:
-        """Open a file, or wait for it. Raises what OpenFile.open raises."""
+        """Raises as OpenFile.open."""
         key = (id(storage), file.path)
         with self._lock:
             opened = self._files.setdefault(key, _CachedFile())
@@ -49,7 +49,7 @@ class FileCache:
                 _close(evicted)
 
     def close(self) -> None:
-        """Close all files. No file may be in use."""
+        """No file may be in use."""
         with self._lock:
             closing = list(self._files.values())
             self._files.clear()

@@ -1,4 +1,4 @@
-"""Rules out data files by what manifests state of them, for all files at once."""
+"""Rules out data files by manifests, for all files at once."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ _TEXTS: Final = (StringType, BinaryType, FixedType)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileFacts:
-    """Judges conditions by the columns of `file_columns`, with bounds of the condition's columns.
-
-    `key_id` is the column of raw keys. `versions` are the mappings of all schema versions of the `ledger`.
-    """
+    """`key_id` is the column of raw keys; `versions` are the mappings of the `ledger`."""
 
     schema: Schema
     columns: Mapping[ColumnIs, TableColumn]
@@ -50,13 +47,12 @@ class FileFacts:
     def of(
         cls, schema: Schema, columns: Mapping[ColumnIs, TableColumn], key_id: int | None, ledger: LedgerState | None
     ) -> FileFacts:
-        """Make the facts of a table. Without conditions on columns it needs no ledger."""
         versions = () if ledger is None else tuple(row_mapping_from_text(it.mapping) for it in ledger.versions)
         return cls(schema=schema, columns=columns, key_id=key_id, versions=versions, ledger=ledger)
 
     @property
     def bounded(self) -> frozenset[int]:
-        """The columns whose bounds and null counts are used: scalars outside of lists and maps."""
+        """Scalars outside of lists and maps."""
         ids = set() if self.key_id is None else {self.key_id}
         for column in self.columns.values():
             ids |= {column.field_id, *column.former, *filter(None, [column.errors])}
@@ -70,9 +66,9 @@ class FileFacts:
         absent: Absent,
         index: IndexFacts | None = None,
     ) -> tuple[npt.NDArray[np.int64], Counter[str]]:
-        """Return the files that may hold matching records, by position, and how many each reason rules out.
+        """Return indexes of files that may have matches, and the count ruled out by reason.
 
-        `absent` and `index` are used at most once, for the files that nothing before rules out.
+        `absent` and `index` are used at most once, for the remaining files.
         """
         left = np.arange(files.num_rows)
         ruled_out: Counter[str] = Counter()
@@ -134,7 +130,6 @@ class FileFacts:
                 return np.ones(files.num_rows, np.bool_)
 
     def _column_may_be(self, column: TableColumn, files: pa.Table) -> Mask:
-        """Return the files in which a row may have the value, in this column or in another one."""
         speaks = self._speaks(column, files)
         if not speaks.any():
             return ~speaks
@@ -144,7 +139,7 @@ class FileFacts:
         return possible
 
     def _speaks(self, column: TableColumn, files: pa.Table) -> Mask:
-        """Return the files in which no row has the field's value in any other place than the column."""
+        """Return files in which no row has the field's value elsewhere."""
         hidden = (*filter(None, [column.errors]), *column.former)
         is_told = bool(self.versions) and all(has_column(column, version) for version in self.versions)
         if not is_told or not self.bounded.issuperset((column.field_id, *hidden)):
@@ -167,7 +162,6 @@ class FileFacts:
 
 
 def _kept(files: pa.Table, first_offsets: Mapping[int, int]) -> Mask:
-    """Which files may have records that weren't retired. Files of one partition, below its first offset, are out."""
     kept = np.ones(files.num_rows, np.bool_)
     low, high = (_numbers(files[name], -1) for name in file_columns.BOUNDS["partition"])
     last = _numbers(files[file_columns.HIGH_OFFSET], _FAR)
@@ -198,7 +192,7 @@ def _bytes_may_match(leaf: BytesAre, files: pa.Table, identifier: int) -> Mask:
 def _are_bytes_outside(
     comparison: Comparison | Match, octets: bytes, low: pa.ChunkedArray, high: pa.ChunkedArray
 ) -> Mask:
-    """Which files have bounds that exclude a match. Bounds may be cut."""
+    """Bounds may be truncated."""
     value = pa.scalar(octets, pa.binary())
     is_below, is_above = _true(pc.less(high, value)), _true(pc.greater(low, value))
     match comparison:
@@ -217,7 +211,7 @@ def _are_bytes_outside(
 
 
 def _integers(bounds: pa.ChunkedArray, missing: int) -> Numbers:
-    """Bounds of an int or long column. A column promoted to long may still have bounds of an int."""
+    """A column promoted to long may have bounds of an int."""
     values = (missing if it is None else int.from_bytes(it, "little", signed=True) for it in bounds.to_pylist())
     return np.fromiter(values, np.int64, len(bounds))
 

@@ -1,4 +1,4 @@
-"""Rules out files and blocks by the runs of the term store. What no readable run covers may have any value."""
+"""Rules out files and blocks by runs of the term store. Without a readable run any value is possible."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ _FAR: Final = np.iinfo(np.int64).max
 
 
 class IndexedBy(Protocol):
-    """The columns of a condition, as FileFacts has them."""
-
     @property
     def columns(self) -> Mapping[ColumnIs, TableColumn]: ...
     @property
@@ -43,9 +41,9 @@ class IndexedBy(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class IndexFacts:
-    """One topic's. `terms` are what rows need, by condition; `mappings` are of the indexed columns, by identity.
+    """`terms` are by condition, `mappings` of indexed columns by identity.
 
-    Rows of the `doubtful` columns may have an unknown value.
+    Rows of `doubtful` columns may have an unknown value.
     """
 
     archive: TopicArchive
@@ -71,7 +69,7 @@ class IndexFacts:
         return cls(archive=archive, report=report, terms=terms, mappings=mappings, doubtful=frozenset(doubtful))
 
     def look_up(self, paths: Sequence[str]) -> None:
-        """Read the runs that cover some of these files. Without registry or store, none is used."""
+        """Read runs that cover some of these files; none without registry or store."""
         if self.report.registry_error is not None:
             return
         try:
@@ -87,7 +85,6 @@ class IndexFacts:
         self.report.index_error = self._lookup.problem or self.report.index_error
 
     def files_with(self, leaf: Leaf, files: pa.Table) -> Mask:
-        """Say of each file whether it may have a row that meets a condition."""
         names = (*file_columns.BOUNDS["partition"], *file_columns.BOUNDS["offset"])
         boxes = [
             pc.fill_null(files[name].cast(pa.int64()), -_FAR if place % 2 == 0 else _FAR).to_numpy()
@@ -96,7 +93,6 @@ class IndexFacts:
         return self._may(leaf, files[file_columns.PATH].to_pylist(), boxes)
 
     def may_hold(self, where: Where, path: str, block: BlockFacts) -> bool:
-        """Whether the condition may hold for a row of a file's block."""
         if self._lookup is None:
             return True
         boxes = [np.array([number], np.int64) for number in block.offset_box()]

@@ -25,10 +25,9 @@ _WILD: Final = frozenset("*?[")
 def find(
     config: Config, topics: Sequence[str] = (), *, decoded: bool = False, **options: Unpack[FindOptions]
 ) -> Search:
-    """Search topics, by default all archived ones. Iterate the result for pairs of a topic and its Arrow batches.
+    """Search topics, by default all archived ones. Iterate for pairs of a topic and an Arrow batch.
 
-    `decoded` adds keys and values shown by their schemas. Raises ConfigError,
-    NoTable, and subclasses of CatalogError and StorageError.
+    `decoded` adds keys and values shown by their schemas. Raises ConfigError, NoTable, CatalogError and StorageError.
     """
     return open_search(config, topics, FindQuery.parse(**options), decoded=decoded)
 
@@ -41,7 +40,7 @@ def open_search(
     decoded: bool = False,
     tables: TableSource | None = None,
 ) -> Search:
-    """Open the topics of a search. Raises as `find`."""
+    """Raises as `find`."""
     source = tables or CatalogTables(config)
     report = FindReport()
 
@@ -57,10 +56,9 @@ def open_search(
 
 
 def chosen_topics(config: Config, topics: Sequence[str], tables: TableSource) -> list[str]:
-    """Return the archived topics that have these names or patterns, in order of name; all without any.
+    """Return topics with these names or patterns, sorted; all archived topics without any.
 
-    Names aren't looked up: opening a topic that isn't archived says so. Raises ConfigError for a pattern that matches
-    no archived topic.
+    Names aren't looked up. Raises ConfigError for a pattern without a match.
     """
     names = {topic for topic in topics if _WILD.isdisjoint(topic)}
     patterns = [topic for topic in topics if topic not in names]

@@ -1,7 +1,6 @@
-"""Matching rows in the order in which a search gives them, while further files are still being read.
+"""The order of found records, while further files are still being read.
 
-The newest record comes first: the highest timestamp, then topic, partition and the highest offset. Oldest first is the
-opposite order of times and offsets. No two records are equal in it, so a search can continue after any record.
+By time, topic, partition and offset. No two records are equal, so a search can continue after any record.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _KEYS: Final = 4
 
 @dataclass(frozen=True, slots=True, order=True)
 class SortPlace:
-    """A record's place in the order: negated time and offset if the newest comes first."""
+    """Time and offset are negated if the newest comes first."""
 
     time: int
     topic: int
@@ -35,7 +34,7 @@ class SortPlace:
 
 @dataclass(slots=True)
 class OrderedMatches:
-    """Matches in order: their keys, and for each match its block and its position there."""
+    """Sorted keys, and each match's block and position in it."""
 
     keys: Numbers
     blocks: Numbers
@@ -46,15 +45,14 @@ class OrderedMatches:
         return len(self.blocks) - self.start
 
     def part(self, start: int, end: int) -> OrderedMatches:
-        """Return the matches between two positions."""
         return OrderedMatches(self.keys[:, start:end], self.blocks[start:end], self.positions[start:end])
 
 
 @dataclass(slots=True)
 class PendingMatches:
-    """Sorts matches, and holds a match back while a record of another file may come before it.
+    """Holds a match back while a record of another file may come before it.
 
-    Only the first `limit` matches are kept. `after` leaves out every match up to this place.
+    Keeps the first `limit` matches after the place `after`.
     """
 
     oldest_first: bool
@@ -67,7 +65,7 @@ class PendingMatches:
         return sum(map(len, self._runs))
 
     def add(self, matches: BlockMatches, topic: int) -> None:
-        """Add the matches of a block. Raises ReplayError if too many wait."""
+        """Raise ReplayError if too many matches wait."""
         sign = 1 if self.oldest_first else -1
         keys = np.stack(
             [sign * matches.times, np.full(len(matches), topic), matches.partitions, sign * matches.offsets]
@@ -90,10 +88,7 @@ class PendingMatches:
             )
 
     def ready(self, bound: int | None) -> OrderedMatches:
-        """Take the matches that come before every record of times from `bound` on; all without a bound.
-
-        A bound is a time, negated if the newest comes first.
-        """
+        """Take the matches before the time `bound`, negated if the newest comes first; all without one."""
         parts = []
         for run in self._runs:
             end = run.keys.shape[1] if bound is None else int(np.searchsorted(run.keys[0], bound))
@@ -109,7 +104,6 @@ class PendingMatches:
 
 
 def place_of(run: OrderedMatches, index: int) -> SortPlace:
-    """Return the place of a match."""
     return SortPlace(*(int(key) for key in run.keys[:, index]))
 
 
@@ -129,7 +123,6 @@ def _cut(run: OrderedMatches, count: int, *, from_end: bool = False) -> OrderedM
 
 
 def _is_after(keys: Numbers, place: SortPlace) -> npt.NDArray[np.bool_]:
-    """Which matches come after a place."""
     is_after = np.zeros(keys.shape[1], np.bool_)
     equal = np.ones(keys.shape[1], np.bool_)
     for key, value in zip(keys, (place.time, place.topic, place.partition, place.offset), strict=True):

@@ -1,4 +1,4 @@
-"""Reads matching records alone, by their positions in the blocks of files."""
+"""Reads matching records by their positions in blocks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from archiver.find.order import OrderedMatches
 def read_points(
     matches: OrderedMatches, blocks: Sequence[MatchedBlock], files: FileCache, shape: RecordShape, pool: Executor
 ) -> list[tuple[str, pa.RecordBatch]]:
-    """Return the records of matches in order, in batches of one topic. Blocks are read in parallel."""
+    """Return batches of one topic, in order."""
     numbers, owners = np.unique(matches.blocks, return_inverse=True)
     chosen = [np.flatnonzero(owners == place) for place in range(len(numbers))]
     reads = [
@@ -37,7 +37,6 @@ def read_points(
 
 
 def _read(matched: MatchedBlock, positions: Numbers, files: FileCache, shape: RecordShape) -> pa.RecordBatch:
-    """Read rows of a block, in the order of `positions`."""
     order = np.argsort(positions, kind="stable")
     storage = matched.source.storage
     with files.using(storage, matched.file) as opened:
@@ -48,7 +47,7 @@ def _read(matched: MatchedBlock, positions: Numbers, files: FileCache, shape: Re
 
 
 def _check(matches: OrderedMatches, chosen: Sequence[Numbers], parts: Sequence[pa.RecordBatch]) -> None:
-    """Raise BadSegment if other records were read than matched: the file's page index is damaged."""
+    """Raise BadSegment if other records than the matches were read: the page index is damaged."""
     for places, records in zip(chosen, parts, strict=True):
         offsets = np.abs(matches.keys[-1, places])
         if not np.array_equal(records.column("offset").to_numpy(), offsets):

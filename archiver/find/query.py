@@ -1,4 +1,4 @@
-"""What to search for: one condition, made of all options of a search."""
+"""The condition of a search, made of all its options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Condition, Hea
 
 
 class FindOptions(TypedDict, total=False):
-    """A search as a person writes it. `headers` are texts `name=value`."""
+    """`headers` are texts `name=value`."""
 
     where: str | None
     key: str | None
@@ -27,9 +27,9 @@ class FindOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindQuery:
-    """The records to find: at most `limit`, the newest first unless `oldest_first`.
+    """The records to find, the newest first unless `oldest_first`.
 
-    `where` has every restriction of the search, also of partitions, offsets and times.
+    `where` includes the restrictions of partitions, offsets and times.
     """
 
     where: Where
@@ -39,10 +39,7 @@ class FindQuery:
 
     @classmethod
     def parse(cls, **options: Unpack[FindOptions]) -> Self:
-        """Parse what a person wrote. Raises ConfigError.
-
-        Unlike in a replay, a start or end that is a time restricts the records' timestamps, not their offsets.
-        """
+        """Raise ConfigError. Unlike in a replay, a start or end time restricts timestamps, not offsets."""
         selection = Selection.parse(start=options.get("start"), end=options.get("end"))
         where, key = options.get("where"), options.get("key")
         terms: list[Condition] = [] if where is None else [parse_where(where)]
@@ -64,7 +61,7 @@ class FindQuery:
 
 
 def octets_of(text: str) -> bytes:
-    """Return the bytes of an option: the hexadecimal digits after `0x`, else the text's UTF-8."""
+    """Parse hexadecimal digits after `0x`, else UTF-8. Raises ConfigError."""
     if not text.startswith("0x"):
         return text.encode("utf-8", "surrogateescape")
     try:

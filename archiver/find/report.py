@@ -1,4 +1,4 @@
-"""What a search did: files and blocks that each stage ruled out, what was read, and what can't be judged."""
+"""The counts of a search."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ REASONS: Final = (BY_RETIREMENT, BY_POSITION, BY_TIME, BY_KEY, BY_COLUMN, BY_STA
 
 @dataclass(slots=True)
 class FindReport:
-    """The counts of a search, which rise while it runs. Thread-safe. Blocks are row groups in Parquet.
+    """The counts of a search, by reason for ruled-out files and blocks (row groups). Thread-safe.
 
-    `files_out` and `blocks_out` count by reason what was ruled out. `point_rows` are records read by their positions.
+    `point_rows` are records read by position.
     """
 
     topics: int = 0
@@ -55,13 +55,11 @@ class FindReport:
     _lock: Lock = field(default_factory=Lock)
 
     def add(self, **counts: int) -> None:
-        """Add to the counts of these names."""
         with self._lock:
             for name, count in counts.items():
                 setattr(self, name, getattr(self, name) + count)
 
     def rule_out(self, *, files: Counter[str] | None = None, blocks: Counter[str] | None = None) -> None:
-        """Count files and blocks as ruled out, by reason."""
         with self._lock:
             self.files_out.update(files or {})
             self.blocks_out.update(blocks or {})

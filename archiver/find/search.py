@@ -1,8 +1,7 @@
-"""Searches topics for matching records, best files first, and ends when the rest can't change the answer.
+"""Searches topics, best files first, and ends when the rest can't change the answer.
 
-Files and blocks wait in a heap, by the best time that one of their records may have. A match is given as soon as no
-waiting file or block can have a better one. Matching rows are kept as positions; the records themselves are read only
-when it's their turn.
+Files and blocks wait in a heap by the best possible time of their records. A match is given when none of them can have
+a better one.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ AT_ONCE_BYTES: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searched:
-    """`done` of `total` files and blocks were read; `total` rises when a file turns out to have blocks to read."""
+    """`total` rises when a file has blocks to read."""
 
     done: int
     total: int
@@ -52,7 +51,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A file to open, or a block of it to read. `best` is the best time that one of its records may have."""
+    """`best` is the best possible time of its records."""
 
     best: int
     topic: int
@@ -62,8 +61,6 @@ class _Unit:
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """The files of a topic that wait to be opened."""
-
     topic: int
     files: FileQueue
 
@@ -78,7 +75,7 @@ _Answer: TypeAlias = BlockMatches | list[_Unit]
 
 @dataclass(slots=True)
 class Search:
-    """A search for records. Iterate once; closing the iterator ends it and closes the files."""
+    """A search for records. Iterate once; closing the iterator closes the files."""
 
     query: FindQuery
     sources: Sequence[FindSource]
@@ -88,10 +85,9 @@ class Search:
     observer: Observer[Searched] = ignore
 
     def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the matching records with their topics, in order. Batches are never empty.
+        """Yield nonempty batches of records with their topics, in order.
 
-        If a rewrite removes a file during the search, it continues with the current snapshot. Raises subclasses of
-        StorageError, and ReplayError.
+        Continues with the current snapshot if a rewrite removes a file. Raises StorageError and ReplayError.
         """
         self.report.topics = len(self.sources)
         after: SortPlace | None = None
@@ -113,7 +109,7 @@ class Search:
                 return
 
     def files(self) -> Iterator[tuple[str, TableFile]]:
-        """Yield the files that may have matching records, with their topics: what other engines need to read."""
+        """Yield files that other engines need to read, with their topics."""
         files = FileCache(most=OPEN_FILES)
         try:
             for _, unit, units in self._opened(files):
@@ -123,7 +119,7 @@ class Search:
             files.close()
 
     def count(self) -> int:
-        """Count the matching records, without reading more than the condition's columns. Raises as iterating does."""
+        """Count matches by the condition's columns alone. Raises as iterating does."""
         files = FileCache(most=OPEN_FILES)
         pool = ThreadPoolExecutor(self.parallel, thread_name_prefix="find")
         try:
@@ -139,7 +135,7 @@ class Search:
         return total
 
     def _opened(self, files: FileCache) -> Iterator[tuple[int, _Unit, list[_Unit]]]:
-        """Yield each file with the blocks that may match, and the number of all files."""
+        """Yield the number of all files, each file, and its blocks to read."""
         self.report.topics = len(self.sources)
         queues = self._queues()
         total = sum(len(queue.files) for queue in queues)
@@ -154,7 +150,6 @@ class Search:
                 pool.shutdown(cancel_futures=True)
 
     def notes(self) -> list[str]:
-        """Say what the condition couldn't judge, for each topic with such records."""
         texts = ((source.archive.topic, source.unjudged.text(source.archive.topic)) for source in self.sources)
         return [f"{topic}: {text}" for topic, text in texts if text is not None]
 
@@ -239,7 +234,6 @@ class Search:
             return [self._block(unit, fact) for fact in kept]
 
     def _filtered(self, source: FindSource, facts: list[BlockFacts]) -> list[BlockFacts]:
-        """The blocks that filters don't rule out. The filters of a file are read at once."""
         if len(facts) <= 1:
             return [fact for fact in facts if fact.by_filters(source.query.where)]
         with ThreadPoolExecutor(min(len(facts), self.parallel)) as pool:
@@ -252,7 +246,6 @@ class Search:
 
 
 def _next(waiting: list[_Waiting], numbers: Iterator[int]) -> _Unit:
-    """Take the best waiting block or file."""
     _, _, item = heapq.heappop(waiting)
     if isinstance(item, _Unit):
         return item

@@ -1,4 +1,4 @@
-"""One topic to search in: its table at one snapshot, and the condition with its columns."""
+"""A topic to search, at one snapshot."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FAR: Final = sys.maxsize
 
 @dataclass(slots=True)
 class FileQueue:
-    """Files by the best time that one of their records may have: negated if the newest comes first."""
+    """Files by the best possible time of their records, negated if the newest comes first."""
 
     files: TableFiles
     rows: npt.NDArray[np.int64]
@@ -55,11 +55,9 @@ class FileQueue:
 
     @property
     def best(self) -> int:
-        """The best time of the next file."""
         return int(self.bests[self._at])
 
     def take(self) -> TableFile:
-        """Take the next file."""
         row = self.rows[self._at : self._at + 1]
         self._at += 1
         return next(self.files.pick(row))
@@ -67,8 +65,6 @@ class FileQueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindSource:
-    """A topic's files that may hold matching records, and what judging their records needs."""
-
     archive: TopicArchive
     snapshot: TopicSnapshot
     query: FindQuery
@@ -79,7 +75,7 @@ class FindSource:
 
     @classmethod
     def open(cls, query: FindQuery, opens: Opens, report: FindReport) -> FindSource:
-        """Open an archive. Raises ConfigError for unknown columns and partitions, and subclasses of CatalogError."""
+        """Raise CatalogError, and ConfigError for unknown columns and partitions."""
         facts: list[FileFacts] = []
 
         def bounded(archive: TopicArchive) -> frozenset[int]:
@@ -91,14 +87,12 @@ class FindSource:
         return cls._of(archive, query, facts[-1], report)
 
     def refreshed(self, report: FindReport) -> FindSource | None:
-        """Return the source at the table's current snapshot; None if it is the same."""
         fresh = self.archive.refresh()
         if fresh.snapshot_id == self.snapshot.snapshot_id:
             return None
         return self._of(self.archive, self.query, self.facts, report)
 
     def files(self, report: FindReport) -> FileQueue:
-        """Return the files that may hold matching records, best times first."""
         files = self.snapshot.files
         left, ruled_out = self.facts.possible(
             self.query.where, files.columns, self.snapshot.first_offsets, partial(self._absent, report), self.index
@@ -114,7 +108,6 @@ class FindSource:
     def _absent(
         self, report: FindReport, paths: Sequence[str], lookups: Sequence[Lookup]
     ) -> Mapping[str, Sequence[bool]]:
-        """Return what the registry has of files; nothing if it can't be used."""
         if report.registry_error is not None:
             return {}
         try:
@@ -126,7 +119,6 @@ class FindSource:
 
     @property
     def columns(self) -> Mapping[ColumnIs, TableColumn]:
-        """The columns that the condition names."""
         return self.facts.columns
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Rules out data files by the values that the registry has of them, for all files at once."""
+"""Rules out data files by values in the registry, for all files at once."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MOST_ANSWERS: Final = 5_000_000
 
 @dataclass(frozen=True, slots=True)
 class ValueFacts:
-    """Answers of the registry for some files. `absent` says of each lookup and file that no row has the value.
+    """`absent` says by lookup and file that no row has the value.
 
-    It may be about the first files only: the other ones may have any value.
+    It may cover the first files only: the rest may have any value.
     """
 
     lookups: Mapping[Lookup, int]
@@ -43,7 +43,6 @@ class ValueFacts:
         *,
         most: int = MOST_ANSWERS,
     ) -> ValueFacts:
-        """Look the values up, all at once, in as many files as give `most` answers."""
         distinct = dict.fromkeys(lookup for needs in leaves for need in needs for lookup in need)
         lookups = {lookup: number for number, lookup in enumerate(distinct)}
         asked = paths[: most // len(lookups)] if lookups else []
@@ -55,7 +54,6 @@ class ValueFacts:
         return cls(lookups, absent, len(paths))
 
     def possible(self, needs: Sequence[Sequence[Lookup]]) -> Mask:
-        """Which files may have a row with one value of each need."""
         possible = np.ones(self.files, np.bool_)
         for need in needs:
             possible[: self.absent.shape[1]] &= ~self.absent[[self.lookups[lookup] for lookup in need]].all(axis=0)
@@ -63,7 +61,7 @@ class ValueFacts:
 
 
 def needs_of(leaf: Leaf, key_id: int | None, columns: Mapping[ColumnIs, TableColumn]) -> tuple[tuple[Lookup, ...], ...]:
-    """Return what a row needs, to meet a condition: one value of each of these. Empty if any value may do."""
+    """Return values that a matching row needs, one of each; empty if any value may do."""
     match leaf:
         case BytesAre("key", "=", value) if key_id is not None:
             return ((Lookup(key_id, value),),)

@@ -1,1 +1,1 @@
-"""`archiver serve flight`: clients send rows over Arrow Flight (docs/flight.md)."""
+"""The Arrow Flight server (docs/flight.md)."""

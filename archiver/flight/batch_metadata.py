@@ -27,7 +27,7 @@ class BatchMetadata:
 
     @classmethod
     def parse(cls, data: memoryview, *, partitions: int) -> BatchMetadata:
-        """Raises BadBatch, which names the key."""
+        """Raises BadBatch."""
         if not data:
             raise BadBatch('each batch needs `app_metadata`, such as {"client": "sensor-1", "batch_id": 0}')
         value = _object(bytes(data))

@@ -1,4 +1,4 @@
-"""A running Flight server with its topics."""
+"""A running Flight server."""
 
 from __future__ import annotations
 
@@ -50,10 +50,8 @@ class FlightListening:
 
 
 class FlightEndpoint:
-    """Takes in rows for the topics with `source = "flight"`."""
-
     def __init__(self, config: Config) -> None:
-        """Raises ConfigError if the configuration can't work."""
+        """Raises ConfigError."""
         self._config = config
         self._section = config.flight
         self._topics = config.flight_topics
@@ -63,10 +61,7 @@ class FlightEndpoint:
         self._credentials = server_credentials(config.serve.tls) if config.serve.tls else None
 
     async def run(self, stop: asyncio.Event, ready: Callable[[FlightListening], None] = lambda _: None) -> None:
-        """Serve until `stop` is set, then write everything acknowledged to the table.
-
-        Raises subclasses of ContextError if a topic can't be opened.
-        """
+        """Serve until `stop`, then write acknowledged rows to the table. Raises subclasses of ContextError."""
         section = self._section
         async with AsyncExitStack() as ending:
             ending.push_async_callback(self._security.close)

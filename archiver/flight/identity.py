@@ -1,4 +1,4 @@
-"""Who a call comes from: a client certificate, a bearer token, or the user and password of a Basic header."""
+"""Identify callers by client certificate, bearer token, or Basic header."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ _REFUSED: Final = "the credentials are missing, unknown, wrong or too old"
 
 
 class CallIdentity:
-    """`access` of one call, and until when it holds, if not for good."""
-
     def __init__(self, access: Access, has_expired: Callable[[], bool], ends_at: float = math.inf) -> None:
         self.access = access
         self.has_expired = has_expired
@@ -34,15 +32,14 @@ class CallIdentity:
 
     @property
     def owner(self) -> str:
-        """The principal that client names belong to. Empty for anonymous clients, to whom none belongs."""
+        """The principal that owns client names. Empty for anonymous clients, who own none."""
         return "" if self.access.principal == ANONYMOUS else str(self.access.principal)
 
 
 class Identities:
-    """Use it from one event loop, after `Security.begin`."""
+    """For one event loop, after `Security.begin`."""
 
     def __init__(self, security: Security, *, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """`seconds` is the lifetime of a handshake's token."""
         self._security = security
         self._attempts = Attempts()
         self._attempting: Counter[str] = Counter()
@@ -69,7 +66,7 @@ class Identities:
                 raise AuthenticationFailed(_REFUSED)
 
     def token(self, identity: CallIdentity) -> str:
-        """Make a token for later calls of this client. It ends with what it was made from: a token renews none."""
+        """Make a token, which ends with the token that it was made from."""
         now = self._clock()
         self._tokens = {name: kept for name, kept in self._tokens.items() if kept[0] > now}
         while len(self._tokens) >= _MOST_TOKENS:

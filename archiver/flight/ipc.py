@@ -1,6 +1,7 @@
-"""Arrow IPC messages from strangers: checked before and after Arrow reads them.
+"""Arrow IPC messages of untrusted clients.
 
-Before: kind, and what compressed buffers say that they unpack to (format/Message.fbs). After: `validate(full=True)`.
+Kind and stated sizes of compressed buffers (format/Message.fbs) are checked before Arrow reads them,
+`validate(full=True)` runs after.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LEAST_ROW_BYTES: Final = 4
 
 
 def read_schema(header: memoryview) -> pa.Schema:
-    """Raises BadBatch if the header has no schema, or it is too large."""
+    """Raises BadBatch."""
     _check_kind(header, _SCHEMA)
     try:
         return pa.ipc.read_schema(pa.py_buffer(_encapsulated(header, b"")))
@@ -41,7 +42,7 @@ def read_schema(header: memoryview) -> pa.Schema:
 
 
 def read_batch(header: memoryview, body: memoryview, schema: pa.Schema, *, most_bytes: int) -> pa.RecordBatch:
-    """Read and validate a record batch. Raises BadBatch if it is invalid, or unpacks to more than `most_bytes`."""
+    """Raises BadBatch, also if the batch unpacks to more than `most_bytes`."""
     _check_kind(header, _BATCH)
     unpacked = _unpacked_bytes(header, body)
     if unpacked > most_bytes:
@@ -59,7 +60,7 @@ def read_batch(header: memoryview, body: memoryview, schema: pa.Schema, *, most_
 
 
 def kept_bytes(header: memoryview, body: memoryview, *, most_bytes: int) -> int:
-    """About the bytes of a batch in the log; 0 if it is too large for `read_batch`. Raises BadBatch."""
+    """Estimate a batch's bytes in the log; 0 if too large for `read_batch`. Raises BadBatch."""
     _check_kind(header, _BATCH)
     try:
         position = _Table(header, _U32.unpack_from(header, 0)[0]).table(_HEADER)
@@ -96,7 +97,7 @@ def _kind(header: memoryview) -> int:
 
 
 def _unpacked_bytes(header: memoryview, body: memoryview) -> int:
-    """The bytes of all buffers. A compressed one begins with its size, -1 if it is not compressed after all."""
+    """A compressed buffer begins with its size, or -1 if not compressed."""
     try:
         message = _Table(header, _U32.unpack_from(header, 0)[0])
         batch = message.table(_HEADER)
@@ -117,7 +118,7 @@ def _unpacked_bytes(header: memoryview, body: memoryview) -> int:
 
 
 class _Table:
-    """A table of a flatbuffer. Raises struct.error and IndexError outside of its bytes."""
+    """Raises struct.error and IndexError outside of its bytes."""
 
     def __init__(self, data: memoryview, position: int) -> None:
         self._data = data

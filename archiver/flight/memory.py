@@ -1,4 +1,4 @@
-"""A bound for the bytes of batches that are not durable yet."""
+"""Bound the bytes of batches that are not durable yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class MessageMemory:
-    """For one event loop. A single batch may always be taken."""
+    """For one event loop. A single batch is always accepted."""
 
     def __init__(self, most: int, *, patience: float = _PATIENCE_SECONDS) -> None:
         self._most = most
@@ -21,7 +21,7 @@ class MessageMemory:
         self.used = 0
 
     async def take(self, size: int) -> None:
-        """Wait until there is room. The client's stream stands still until then. Raises IntakeFull."""
+        """Wait for room. Raises IntakeFull."""
         try:
             async with asyncio.timeout(self._patience):
                 while self.used and self.used + size > self._most:

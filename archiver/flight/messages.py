@@ -1,4 +1,4 @@
-"""Flight's protobuf messages, parsed by hand: bodies stay views of the received bytes (Flight.proto)."""
+"""Flight's protobuf messages, parsed by hand: bodies stay views (Flight.proto)."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ _DATA_BODY: Final = 1000
 
 
 class FlightData(NamedTuple):
-    """`descriptor`, `header` and `metadata` belong to the message, `body` has the buffers of the batch."""
-
     descriptor: View = _EMPTY
     header: View = _EMPTY
     metadata: View = _EMPTY
@@ -32,13 +30,13 @@ class Action:
 
 
 def parse_flight_data(data: bytes) -> FlightData:
-    """Raises BadBatch if the message is malformed."""
+    """Raises BadBatch."""
     numbers = {1: "descriptor", 2: "header", 3: "metadata", _DATA_BODY: "body"}
     return FlightData(**{numbers[number]: value for number, value in _fields(memoryview(data)) if number in numbers})
 
 
 def parse_path(descriptor: View) -> tuple[str, ...]:
-    """The path of a FlightDescriptor. Raises BadBatch for malformed text."""
+    """Raises BadBatch."""
     try:
         return tuple(str(value, "utf-8") for number, value in _fields(descriptor) if number == 3)  # noqa: PLR2004 - path
     except UnicodeDecodeError:
@@ -80,7 +78,6 @@ def _varint(value: int) -> bytes:
 
 
 def _fields(data: View) -> Iterator[tuple[int, View]]:
-    """Yield the length-delimited fields; skip the rest."""
     position = 0
     while position < len(data):
         tag, position = _read_varint(data, position)

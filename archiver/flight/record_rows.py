@@ -1,4 +1,4 @@
-"""The records shape: columns `key`, `value`, `headers` and `timestamp` become rows for the log."""
+"""Convert a client's columns to rows for the log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEADERS: Final = pa.list_(pa.field("element", _HEADER, nullable=False))
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Raise BadBatch, which names the column, for a schema that isn't the records shape."""
+    """Raises BadBatch, which names the column."""
     try:
         _check_columns(schema)
     except UnicodeDecodeError:
@@ -174,7 +174,6 @@ def _check_times(times: pa.Array, metadata: BatchMetadata) -> None:
 
 
 def _digest(rows: pa.RecordBatch, metadata: BatchMetadata) -> str:
-    """The digest of the rows in their order, and of the partition that the client chose."""
     count = rows.num_rows
     if not count:
         return "0" * 32

@@ -1,4 +1,4 @@
-"""Runs a Flight endpoint in this process until a signal comes."""
+"""Run a Flight endpoint until a signal comes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TLS of the Flight listener, by the files of `[serve.tls]`. They are read again when they change."""
+"""TLS of the Flight listener. Changed files of `[serve.tls]` are read again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KEY: Final = "serve.tls.least_version"
 
 
 def server_credentials(section: TlsSection) -> grpc.ServerCredentials:
-    """Raises ConfigError, which names the key."""
+    """Raises ConfigError."""
     if section.least_version == "1.3":
         raise ConfigError("gRPC can't refuse TLS 1.2: leave this out for `archiver serve flight`", key=_KEY)
     reader = _TlsReader(section)
@@ -50,7 +50,7 @@ class _TlsReader:
         return grpc.ssl_server_certificate_configuration([(pem, certificate)], root_certificates=roots)
 
     def changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """Called at each handshake. None if the files are as before, or unusable."""
+        """None if the files are unchanged or unusable. Called at each handshake."""
         state = self._state()
         if state == self._seen:
             return None

@@ -1,4 +1,4 @@
-"""The calls of the Flight service that the archiver answers: DoPut, DoAction, ListActions and Handshake."""
+"""The Flight calls DoPut, DoAction, ListActions and Handshake."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ACTIONS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlightLimits:
-    """`window` batches of a stream may be unacknowledged."""
+    """`window` bounds a stream's unacknowledged batches."""
 
     message_bytes: int
     window: int
@@ -72,7 +72,7 @@ class FlightService:
         self._workers = workers
 
     def handlers(self) -> grpc.GenericRpcHandler[Any, Any]:
-        """All take streams: gRPC reads the single message of other calls before the client is known."""
+        """All take streams: else gRPC reads the message before the client is identified."""
         return grpc.method_handlers_generic_handler(
             SERVICE,
             {
@@ -84,7 +84,7 @@ class FlightService:
         )
 
     async def do_put(self, messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
-        """Answer each batch once it is durable, in the order of the batches. The first error ends the stream."""
+        """Answer each batch once it is durable, in order. The first error ends the stream."""
         sent: asyncio.Queue[_Answer | None] = asyncio.Queue(self._limits.window)
         reader = asyncio.create_task(self._read(messages, context, sent))
         try:
@@ -123,7 +123,6 @@ class FlightService:
             yield action_type(kind, description)
 
     async def handshake(self, _messages: AsyncIterator[bytes], context: Context) -> AsyncIterator[bytes]:
-        """Answer a Basic header with a token for later calls."""
         try:
             identity = await self._identify(context)
         except ContextError as error:
@@ -203,7 +202,7 @@ def _empty(sent: asyncio.Queue[_Answer | None]) -> None:
 
 
 def _notice(answer: _Answer) -> None:
-    """Without it, asyncio logs the errors that a broken stream doesn't get."""
+    """Keep asyncio from logging errors that a broken stream doesn't get."""
     if not answer.cancelled():
         answer.exception()
 
@@ -222,7 +221,6 @@ async def _abort(context: Context, error: ContextError) -> NoReturn:
 
 
 def _host(peer: str) -> str:
-    """The address of `ipv4:1.2.3.4:5678`, without its port."""
     return peer.partition(":")[2].rpartition(":")[0]
 
 

@@ -1,4 +1,4 @@
-"""The gRPC status of each error."""
+"""gRPC statuses of errors."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def status_of(error: ContextError) -> grpc.StatusCode:
 
 
 def trailers_of(error: ContextError) -> tuple[tuple[str, str], ...]:
-    """What a program needs to continue: the expected batch id, or the seconds to wait."""
+    """For programs: the expected batch id, or seconds to wait."""
     return tuple((name, str(error.context[key])) for key, name in _TRAILERS.items() if key in error.context)

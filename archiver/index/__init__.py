@@ -1,7 +1,6 @@
-"""The term store: at which offsets the values of chosen columns are, so that searches read few files.
+"""The term store: offsets of the values of chosen columns, so that searches read few files.
 
-`columns` are the indexed columns and the terms of their values. `builder` reads files that no run covers and writes
-runs, `merging` makes one run of several, `removal` deletes runs, and `lookup` reads them. Runs are advisory.
+Runs are advisory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Builds runs of the files that no run covers. A build can end after any file, and another one continues."""
+"""Builds runs of files that no run covers. A build can end after any file; another one continues."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MOST_EXACT: Final = {"terms": 64, "bitmap": 8}
 
 @dataclass(slots=True, kw_only=True)
 class BuildReport:
-    """`left` are files that no run of some column covers yet."""
+    """`left` are files that the runs of some column don't cover."""
 
     files: int = 0
     runs: int = 0
@@ -49,8 +49,6 @@ class BuildReport:
 
 @dataclass(slots=True)
 class _Collected:
-    """What files gave for one column, since its runs were registered last."""
-
     parts: list[TermOffsets] = field(default_factory=list)
     entries: int = 0
     spans: dict[int, tuple[int, int]] = field(default_factory=dict)
@@ -58,7 +56,6 @@ class _Collected:
     paths: list[str] = field(default_factory=list)
 
     def widen(self, partitions: Numbers, offsets: Numbers) -> None:
-        """Cover these offsets. Also the rows of a file that can't be read to its end are in a run."""
         for partition in np.unique(partitions).tolist():
             inside = offsets[partitions == partition]
             low, high = int(inside.min()), int(inside.max()) + 1
@@ -68,7 +65,7 @@ class _Collected:
 
 @dataclass(slots=True, kw_only=True)
 class IndexBuild:
-    """One build. `begun_ms` is a time of Postgres before the snapshot was loaded."""
+    """`begun_ms` is a time of Postgres before the snapshot was loaded."""
 
     topic: TopicRow
     snapshot: TopicSnapshot
@@ -83,9 +80,9 @@ class IndexBuild:
     _collected: dict[str, _Collected] = field(default_factory=dict)
 
     def run(self) -> BuildReport:
-        """Index the files that are not covered. A file that can't be read stays uncovered, and is in the report.
+        """Index files that aren't covered. Unreadable files stay so, and are in the report.
 
-        Raises StorageError if runs can't be written, and RegistryError.
+        Raises RegistryError, and StorageError if runs can't be written.
         """
         missing = self._missing()
         self.report.left = len(missing)
@@ -103,7 +100,7 @@ class IndexBuild:
         return self.report
 
     def count_left(self) -> None:
-        """Count the files that aren't covered again, after runs were dropped."""
+        """Call it after runs were dropped."""
         self.report.left = len(self._missing())
 
     def _delete_unregistered(self) -> None:
@@ -122,7 +119,6 @@ class IndexBuild:
         return sum(collected.entries for collected in self._collected.values())
 
     def _missing(self) -> list[tuple[TableFile, tuple[IndexedColumn, ...]]]:
-        """The files in order of offsets, with the columns that don't cover them."""
         files = self.snapshot.files
         paths = files.columns[file_columns.PATH].to_pylist()
         mappings = {column.identity: column.mapping for column in self.columns}
@@ -155,7 +151,7 @@ class IndexBuild:
         self.report.failures.append(error)
 
     def _read(self, file: TableFile, columns: Sequence[IndexedColumn]) -> bool:
-        """Collect the terms of all rows, deleted ones too. False if it was over before the end of the file."""
+        """Deleted rows count, too. False if it was over before the end."""
         storage = self.snapshot.storage
         segment_format = storage.formats.named(file.format, file.path)
         opened = OpenFile.whole(segment_format, storage.objects, file.path, storage.mappings)
@@ -212,7 +208,6 @@ class IndexBuild:
         collected.runs.append(self.store.write(column, parts, begun_ms=self.begun_ms, spans=spans))
 
     def _register(self) -> None:
-        """Write what was collected, and register it with the files that it covers."""
         for column in self.columns:
             collected = self._of(column)
             if not collected.paths:
@@ -226,13 +221,13 @@ class IndexBuild:
 
 
 def _spanned(collected: _Collected) -> list[TermRun]:
-    """The runs with the spans of all their files. Those written within a file know only the files before it."""
+    """Runs written within a file have only spans of the files before."""
     spans = tuple(sorted((partition, *span) for partition, span in collected.spans.items()))
     return [replace(run, spans=spans) for run in collected.runs]
 
 
 def _check_bounds(file: TableFile, partitions: Numbers, offsets: Numbers) -> None:
-    """Raise BadSegment for rows outside of the manifest's bounds: searches would not expect them in the file."""
+    """Raise BadSegment for rows outside of the manifest's bounds: searches don't expect them."""
     for numbers, bounds in ((partitions, file.partitions), (offsets, file.offsets)):
         if len(numbers) and bounds is not None and not (bounds.low <= numbers.min() and numbers.max() <= bounds.high):
             raise BadSegment("rows are outside of the bounds that the table states of the file", file=file.path)

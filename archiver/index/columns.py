@@ -1,6 +1,6 @@
 """The indexed columns of a topic, and the terms of their rows.
 
-A row whose column doesn't say which value it has gets the term UNKNOWN, so that searches read it.
+A row with an unknown value gets the term UNKNOWN, so that searches read it.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ RowTerms: TypeAlias = tuple[Numbers, Numbers]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedColumn:
-    """`identity` is the same after a rename. Runs of another `mapping` are stale.
+    """The key, the headers named `header`, or `column`.
 
-    It is the key, or the headers with the name `header`, or `column`.
+    `identity` is the same after a rename. Runs of another `mapping` are stale.
     """
 
     name: str
@@ -64,19 +64,18 @@ class IndexedColumn:
 
     @property
     def part(self) -> frozenset[str]:
-        """What the term needs of a record: `key`, `headers` or nothing."""
+        """The part of a record that terms need: `key`, `headers` or none."""
         if self.column is not None:
             return frozenset()
         return frozenset(("headers",)) if self.header is not None else frozenset((_KEY,))
 
     def field_ids(self, schema: pa.Schema) -> frozenset[int]:
-        """Return the columns of a file to read for the terms."""
         if self.column is not None:
             return ids_to_read((self.column,), schema)
         return frozenset((HEADERS_ID,)) if self.header is not None else frozenset((self.key_id or 0,))
 
     def terms(self, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: Mappings) -> Iterator[RowTerms]:
-        """Yield the terms of rows. `records` are their outlines with `part`."""
+        """`records` are outlines with `part`."""
         if self.column is not None:
             yield from _terms_of_column(self.column, rows, mappings)
         elif self.header is not None:
@@ -88,7 +87,7 @@ class IndexedColumn:
 def resolve_columns(
     settings: Sequence[IndexedValue], schema: Schema, ledger: LedgerState, topic: str
 ) -> tuple[IndexedColumn, ...]:
-    """Return the configured columns of a table. Raises ConfigError for a missing column or type."""
+    """Raise ConfigError for a missing column or type."""
     history = ColumnHistory(ledger)
     return tuple(_resolved(setting, schema, ledger, history, topic) for setting in settings)
 
@@ -96,10 +95,7 @@ def resolve_columns(
 def indexed_leaf(
     leaf: Leaf, key_id: int | None, column: TableColumn | None, history: ColumnHistory | None
 ) -> tuple[str, str, int] | None:
-    """Return the identity, mapping and term that a row has if the condition holds. None if no index says so.
-
-    `column` belongs to a condition on a column.
-    """
+    """Return identity, mapping and term of a matching row; None if no index has it."""
     match leaf:
         case BytesAre("key", "=", value) if key_id is not None:
             return _KEY, _mapping(key_id), term_of_value(value)
@@ -113,7 +109,6 @@ def indexed_leaf(
 
 
 def term_of_value(value: str | bytes | int) -> int:
-    """Return the term of one value."""
     return int(value_hashes(pa.array([value]))[0])
 
 
@@ -222,7 +217,7 @@ def _mapping(field_id: int) -> str:
 
 
 def _column_mapping(column: TableColumn, history: ColumnHistory) -> str:
-    """What decides which rows have the value in another place: it changes if the schema's history does."""
+    """Changes with the schema's history, which decides which rows have the value elsewhere."""
     parts = (
         FORMAT,
         column.part_id,

@@ -1,4 +1,4 @@
-"""Looks terms up in runs: one request for each run and term. A run that can't be read covers nothing."""
+"""Looks terms up in runs, one request for each run and term. Unreadable runs cover nothing."""
 
 from __future__ import annotations
 
@@ -27,15 +27,13 @@ _NO_FILES: Final = frozenset[str]()
 
 @dataclass(frozen=True, slots=True)
 class IndexedTerm:
-    """A term of an indexed column, by the column's identity."""
-
     column: str
     term: int
 
 
 @dataclass(slots=True, kw_only=True)
 class TermLookup:
-    """The answers of runs. `problem` is why some or all runs weren't used. `leaves` were read."""
+    """`problem` is why some or all runs weren't used. `leaves` were read."""
 
     state: IndexState
     spots: Mapping[IndexedTerm, Spots] = field(default_factory=dict)
@@ -47,7 +45,7 @@ class TermLookup:
     def of(
         cls, state: IndexState, terms: Iterable[IndexedTerm], objects: ObjectStore, *, most: int = MOST_LEAVES
     ) -> Self:
-        """Read the leaves that may have the terms. Errors of runs are logged, not raised."""
+        """Errors of runs are logged."""
         distinct = set(terms)
         leaves: dict[tuple[int, int], list[IndexedTerm]] = {}
         for number, run in enumerate(state.runs):
@@ -84,12 +82,11 @@ class TermLookup:
         )
 
     def covers(self, column: str, paths: Sequence[str]) -> Mask:
-        """Say of each file whether readable runs have all its postings of a column."""
         runs = (self.state.files.get((column, path), _NO_FILES) for path in paths)
         return np.fromiter((bool(ids) and ids.isdisjoint(self.failed) for ids in runs), np.bool_, len(paths))
 
     def touch(self, term: IndexedTerm, boxes: Sequence[Numbers]) -> Mask:
-        """Say of each box (lowest and highest partition, lowest and highest offset) whether a row may have the term."""
+        """`boxes` are lowest and highest partition, lowest and highest offset."""
         spots = self.spots.get(term)
         return (
             np.zeros(len(boxes[0]), np.bool_) if spots is None else spots.touch(boxes[0], boxes[1], boxes[2], boxes[3])

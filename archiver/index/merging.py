@@ -1,4 +1,4 @@
-"""Merges the runs of a full level into one run of the next level, a range of terms at a time."""
+"""Merges the runs of a full level into one of the next level."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMerge:
-    """Keeps `memory` of postings at a time. Exact offsets before `first_offsets`, which are retired, are left out.
+    """Exact offsets before `first_offsets`, which are retired, are left out.
 
-    Levels with more than `most_entries` stay full.
+    `memory` bounds postings. Levels with more than `most_entries` stay full.
     """
 
     topic: TopicRow
@@ -42,10 +42,9 @@ class RunMerge:
     alive: Callable[[], None]
 
     def run(self, columns: Sequence[IndexedColumn], report: BuildReport) -> bool:
-        """Merge until no level is full, or it is over.
+        """Merge until no level is full, or it is over. Raises StorageError and RegistryError.
 
-        Returns whether runs that can't be read were dropped, so that files aren't covered any more. Raises
-        StorageError, and RegistryError.
+        Returns whether unreadable runs were dropped, so that files aren't covered any more.
         """
         has_dropped = False
         for column in columns:
@@ -105,7 +104,6 @@ class RunMerge:
                     yield part
 
     def _ranges(self, runs: Sequence[TermRun]) -> Iterator[tuple[int | None, int | None]]:
-        """Yield ranges of terms, the end not included, whose leaves fit into the memory."""
         most = max(1, self.memory // ENTRY_BYTES // LEAF_ROWS - len(runs))
         firsts = np.sort(np.concatenate([run.leaves.numbers[:, 0] for run in runs]))
         borders = np.unique(firsts[most::most]).tolist()

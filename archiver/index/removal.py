@@ -1,4 +1,4 @@
-"""Deletes runs: out of use first, then their objects, then their rows. A deletion that fails is tried again later."""
+"""Deletes runs: out of use first, then objects, then rows. Failed deletions are tried again later."""
 
 from __future__ import annotations
 
@@ -18,14 +18,12 @@ CLAIM: Final = "index-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRemoval:
-    """Removes runs of one table."""
-
     topic: TopicRow
     registry: Registry
     store: RunStore
 
     def drop(self, ids: Collection[str]) -> list[StorageError]:
-        """Take runs out of use and delete the objects of all such runs. Returns failures. Raises RegistryError."""
+        """Take runs out of use, delete their objects, return failures. Raises RegistryError."""
         if ids:
             self.registry.index.drop(self.topic, ids)
         failures: list[StorageError] = []
@@ -41,9 +39,9 @@ class RunRemoval:
     def erase(
         self, spans: Mapping[int, Sequence[tuple[int, int]]], *, begun_by_ms: int, grace: float
     ) -> tuple[list[StorageError], tuple[str, ...]]:
-        """Delete the runs that were begun up to `begun_by_ms` and may have terms of these offsets.
+        """Delete runs begun up to `begun_by_ms` that may have terms of these offsets, and strays.
 
-        Also deletes strays. Returns failures, and the builds that may still write such terms. Raises RegistryError.
+        Returns failures, and builds that may still write such terms. Raises RegistryError.
         """
         failures = self.drop(())
         while tainted := self._tainted(spans, begun_by_ms):  # a merge may register one of runs that are dropped here
@@ -52,10 +50,10 @@ class RunRemoval:
         return [*failures, *left], alive
 
     def delete_strays(self, *, grace: float, own: str = "") -> tuple[list[StorageError], tuple[str, ...]]:
-        """Delete the objects of builds that ended early: they gave no sign of life for `grace` seconds.
+        """Delete objects of builds without a sign of life for `grace` seconds.
 
-        Looks into every folder that the index had. Does nothing if a build other than `own` is alive. Returns failures
-        and these builds. Raises RegistryError.
+        In every folder that the index had. Does nothing if a build other than `own` is alive. Returns failures and
+        these builds. Raises RegistryError.
         """
         failures: list[StorageError] = []
         listed: dict[str, tuple[ListedObject, ...]] = {}

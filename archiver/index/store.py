@@ -1,4 +1,4 @@
-"""The objects of runs, in the folder of one table. It lies outside of all tables."""
+"""The objects of runs, in a folder of each table outside of all tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EXTENSION: Final = ".parquet"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStore:
-    """`folder` is the table's, empty without a configured place. Temporary files lie in `spool`."""
+    """`folder` is empty without a configured place."""
 
     objects: ObjectStore
     folder: str
@@ -35,7 +35,7 @@ class RunStore:
 
     @classmethod
     def of(cls, config: Config, name: str, uuid: UUID, *, table_location: str) -> Self | None:
-        """Return the place of a table's runs; None without `location`. Raises ConfigError for one in the table."""
+        """Return None without `location`. Raises ConfigError for a location in the table."""
         root = config.index.location
         if root is None:
             return None
@@ -51,7 +51,6 @@ class RunStore:
 
     @classmethod
     def for_deletion(cls, config: Config) -> Self:
-        """Return a store that only deletes, without a configured place."""
         return cls(objects=ObjectStore.of(config.catalog), folder="", spool=config.archive.spool)
 
     def write(
@@ -63,7 +62,7 @@ class RunStore:
         spans: Iterable[tuple[int, int, int]],
         level: int = 0,
     ) -> TermRun:
-        """Write sorted postings as an object. Raises StorageError."""
+        """Raise StorageError."""
         run_id = new_id()
         path = f"{self.folder}/{column.identity}/{run_id}{EXTENSION}"
         with TaskSpool(self.spool) as spool:
@@ -100,7 +99,6 @@ class RunStore:
         self.objects.delete(path, OwnFolder(folder))
 
     def delete_all(self, paths: Iterable[str]) -> list[StorageError]:
-        """Delete objects, and return the failures."""
         failures: list[StorageError] = []
         for path in paths:
             try:
@@ -110,7 +108,7 @@ class RunStore:
         return failures
 
     def listed(self, folder: str) -> tuple[ListedObject, ...]:
-        """List the objects of a folder; none if there is no such place. Raises StorageError."""
+        """Raise StorageError."""
         try:
             return self.objects.list(folder)
         except ObjectMissing:
@@ -118,7 +116,7 @@ class RunStore:
 
 
 def leaf_bytes(objects: ObjectStore, path: str, start: int, size: int) -> bytes:
-    """Read some bytes of an object. Raises StorageError."""
+    """Raise StorageError."""
     stream = objects.open(path)
     try:
         if isinstance(stream, pa.NativeFile) and stream.size() < start + size:

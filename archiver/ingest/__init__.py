@@ -1,7 +1,6 @@
-"""The archive job: plan ranges of offsets, write them to files in tasks, stage and commit.
+"""The archive job: plan ranges of offsets, write them to files, stage and commit.
 
-`plan` does no I/O, `topic` holds a topic's run, `task` and `kafka_log` run in workers. Imports nothing: workers start
-by the modules they need.
+`plan` does no I/O; `task` and `kafka_log` run in workers. Imports nothing, for fast workers.
 """
 
 __all__ = ["events", "job", "plan", "report", "stopping", "task", "topic"]

@@ -1,4 +1,4 @@
-"""Commits of several topics in threads. An error of a topic ends only its run, any other error the job's."""
+"""Commit several topics in threads. A topic's error ends only its run, any other error the job."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ InThread: TypeAlias = Callable[[TopicRun, Callable[[TopicRun, TableCatalog], Non
 
 
 class Commits:
-    """The commits of a `with` block, whose end waits for all.
+    """The end of the `with` block waits for all commits.
 
-    From `begin` on do nothing else with a topic. After an exception, commits that haven't begun are dropped.
+    After `begin` don't use the topic. An exception drops pending commits.
     """
 
     def __init__(self, in_thread: InThread) -> None:
@@ -31,7 +31,7 @@ class Commits:
         self._is_broken = False
 
     def begin(self, run: TopicRun) -> None:
-        """Commit a topic in a thread. Raises what an earlier commit raised, except errors of topics."""
+        """Raises errors of earlier commits, except errors of topics."""
         if self._is_broken:
             for each in [each for each in self._begun if each.done()]:
                 self._judge(each)
@@ -55,7 +55,6 @@ class Commits:
             raise others[0]
 
     def _broken_off(self) -> list[BaseException]:
-        """Drop what hasn't begun, wait for the rest; return the logged errors."""
         for each in self._begun:
             each.cancel()
         wait(self._begun)
@@ -69,7 +68,6 @@ class Commits:
         return found
 
     def _judge(self, ended: Future[None]) -> None:
-        """Raise a commit's error, unless it is its topic's."""
         run = self._begun.pop(ended)
         error = None if ended.cancelled() else ended.exception()
         if isinstance(error, ContextError):  # no connection could be made
@@ -83,14 +81,12 @@ class Commits:
 
 
 def commit(run: TopicRun, catalog: TableCatalog) -> None:
-    """Commit a topic's staged ranges. An error ends only this topic's run."""
     with failing(run):
         run.commit(catalog)
 
 
 @contextmanager
 def failing(run: TopicRun) -> Iterator[None]:
-    """Let an error of the block end only this topic's run."""
     try:
         yield
     except ContextError as error:

@@ -1,4 +1,4 @@
-"""The events of an archive job, as one closed union."""
+"""The events of an archive job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Step: TypeAlias = Literal["stage", "commit"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobWaiting:
-    """A repeating job can't begin yet, and retries. Sent once per reason. `on` is "Kafka", "Postgres" or "topics"."""
+    """A repeating job retries to begin. Sent once per reason: "Kafka", "Postgres" or "topics"."""
 
     on: str
     error: ContextError
@@ -30,14 +30,14 @@ class JobWaiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicsOpened:
-    """The run begins. `tables` by topic."""
+    """`tables` are by topic."""
 
     tables: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistryDown:
-    """Or it deleted a subject. Archiving continues with the last known schemas."""
+    """Or it deleted a subject. The last known schemas are used."""
 
     topic: str
     error: ContextError
@@ -54,10 +54,7 @@ class SchemaChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChangeWaiting:
-    """Sent once per schema, and once without changes when none waits.
-
-    Archiving continues with the version in force, unless the topic halts.
-    """
+    """Sent once per schema, and without changes when none waits any more."""
 
     topic: str
     changes: tuple[Change, ...]
@@ -65,10 +62,7 @@ class SchemaChangeWaiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaDoubted:
-    """The schema of `part` hardly fits the run's records.
-
-    Sent at the end of a run unless `on_unrecognized = "ignore"`.
-    """
+    """Not sent with `on_unrecognized = "ignore"`."""
 
     topic: str
     part: str
@@ -90,7 +84,7 @@ class PartitionsSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WavePlanned:
-    """A wave begins, with one task per range. Waves count from 1."""
+    """Waves count from 1."""
 
     wave: int
     ranges: Mapping[str, tuple[PlannedRange, ...]]
@@ -98,7 +92,7 @@ class WavePlanned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFinished:
-    """A task ended. `Failed` follows if the partition is given up."""
+    """`Failed` follows if the partition is given up."""
 
     topic: str
     planned: PlannedRange
@@ -120,9 +114,9 @@ class RangesCommitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """An error of a partition, or of the topic (None).
+    """`partition` is None for an error of the topic.
 
-    A partition is given up for this run; a topic may continue.
+    The run gives up the partition; a topic may continue.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""The archive job: archive topics to tables, once or repeatedly (docs/concepts.md).
+"""Archive topics to tables, once or repeatedly (docs/concepts.md).
 
 Failures are isolated by topic and partition. Repeated work is committed once.
 """
@@ -83,8 +83,7 @@ _LOG = logging.getLogger(__name__)
 class ArchiveJob:
     """Archive `topics`, by default all that `config` selects.
 
-    `engine` is Spark by default. The losses that it `accepts` are recorded, `unreadable` ones with `run_once` only.
-    `chores` run after commits or between runs.
+    `engine` defaults to Spark. Accepted losses are recorded, `unreadable` ones only by `run_once`.
     """
 
     def __init__(
@@ -115,20 +114,19 @@ class ArchiveJob:
         self._has_opened = False
 
     def run_once(self, stop: threading.Event | None = None) -> JobReport:
-        """Archive every topic up to its current log end.
+        """Archive every topic up to its current log end. After `stop`, finished ranges are committed.
 
-        Raises configuration and start-up errors; the report has the errors of topics. After `stop`, finished ranges are
-        committed.
+        Raises configuration and start-up errors; errors of topics are in the report.
         """
         self._check()
         with self._connect() as connected:
             return self._run(connected, stop or threading.Event(), look_every=None)
 
     def run_every(self, seconds: float, stop: threading.Event) -> JobReport:
-        """Archive every `seconds` (start to start) until `stop`; return the last report.
+        """Archive every `seconds` (start to start) until `stop`; return the last report. Raises ConfigError.
 
-        Few new records wait for `min_file_size` or `max_lag`, except in the first run. Retryable errors end only their
-        run. Waits for servers and matching topics. Raises ConfigError.
+        After the first run, few new records wait for `min_file_size` or `max_lag`. Waits for servers and matching
+        topics. Retryable errors end only their run.
         """
         if self._accepts.unreadable:
             raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
@@ -150,8 +148,6 @@ class ArchiveJob:
             return report
 
     def _use_idle_time(self, connected: JobServers, report: JobReport, stop: threading.Event, *, until: float) -> None:
-        """Give idle chores the time until the next run, on topics without an error."""
-
         def is_over() -> bool:
             return stop.is_set() or time.monotonic() + _LEAST_IDLE_SECONDS > until
 
@@ -166,7 +162,7 @@ class ArchiveJob:
         )
 
     def _check(self) -> None:
-        """Raise ConfigError. Schema errors of topics wait for the run, unless all topics have some."""
+        """Raises ConfigError. Schema errors wait for the run, unless all topics have some."""
         if self._engine is None:
             check_spark(self._config.spark)
             if runs_here(self._config.spark):
@@ -215,7 +211,6 @@ class ArchiveJob:
             yield JobServers(self._config, brokers=brokers, registry=registry, catalog=catalog, closing=closing)
 
     def _configured(self, brokers: BrokerClient, *, waits: bool) -> tuple[TopicConfig, ...]:
-        """The topics to archive, maybe none if the job `waits` for matches of its patterns."""
         existing = () if self._topics else brokers.topics()
         topics = self._config.select_kafka(existing, self._topics, may_be_none=waits)
         if topics:
@@ -276,7 +271,6 @@ class ArchiveJob:
     def _open_topics(
         self, connected: JobServers, leases: TopicLeases, stop: threading.Event, look_every: float | None
     ) -> tuple[list[TopicRun], list[TopicReport]]:
-        """The runs of topics that can be archived, and reports of the rest."""
         topics = self._configured(connected.brokers, waits=look_every is not None)
         known = connected.known_topics()
         busy = leases.take([known[topic.name] for topic in topics if topic.name in known])
@@ -310,7 +304,7 @@ class ArchiveJob:
         loaded: Future[ArchiveTable | None],
         ledgers: LedgersAhead,
     ) -> OpenedTopic:
-        """Open the topic, with the schemas last known if its schema registry is down."""
+        """Use the last known schemas if the schema registry is down."""
         section, registry = self._config.schema_registry, connected.registry
         schemas = self._read_schemas(topic, section, known=known, registry=registry)
         opened = open_topic(
@@ -338,7 +332,6 @@ class ArchiveJob:
             self._observer(TableNoted(topic=opened.topic.topic, notes=notes))
 
     def _report_waiting(self, topic: str, waiting: WaitingChange | None) -> None:
-        """Report a waiting schema change once per schema, and when none waits any more."""
         fingerprint = None if waiting is None else waiting.candidate.fingerprint
         if self._waiting_schemas.get(topic) != fingerprint:
             self._observer(SchemaChangeWaiting(topic=topic, changes=() if waiting is None else waiting.changes))
@@ -366,7 +359,6 @@ class ArchiveJob:
         )
 
     def _memory(self, opened: OpenedTopic) -> TopicMemory:
-        """What earlier runs learned of the same topic id and table."""
         return self._memories.setdefault((opened.table.uuid, opened.topic.topic_id), TopicMemory())
 
     def _target(self, run: TopicRun) -> TopicTarget:
@@ -380,7 +372,7 @@ class ArchiveJob:
 
 
 def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]:
-    """The ids of topics with staged leftovers: all if Postgres doesn't answer."""
+    """Topics with staged leftovers: all if Postgres doesn't answer."""
     topics = [run.opened.topic for run in runs]
     try:
         return registry.files.topics_with_staged(topics)
@@ -389,7 +381,7 @@ def _with_staged(runs: Sequence[TopicRun], registry: Registry) -> frozenset[int]
 
 
 def _compare(runs: Sequence[TopicRun], stop: threading.Event) -> None:
-    """Compare a limited number of rows per run. Topics are in random order for fairness."""
+    """In random order of topics for fairness."""
     allowance = Allowance(stop=stop)
     for run in secrets.SystemRandom().sample(runs, len(runs)):
         with failing(run):
@@ -399,7 +391,6 @@ def _compare(runs: Sequence[TopicRun], stop: threading.Event) -> None:
 def _load(
     topic: TopicConfig, catalog: TableCatalog, *, known: Mapping[str, TopicRow], busy: Container[str]
 ) -> ArchiveTable | None:
-    """Load a registered topic's table. None if unregistered or archived by another process."""
     row = known.get(topic.name)
     return None if row is None or topic.name in busy else catalog.load(row)
 

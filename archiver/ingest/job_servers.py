@@ -1,4 +1,4 @@
-"""The servers of an archive job, and their names for people."""
+"""The servers of an archive job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from schema_mapping.errors import ContextError
 
 
 class JobServers:
-    """A job's servers. The engine starts at its first use."""
+    """The engine starts at its first use."""
 
     def __init__(
         self, config: Config, *, brokers: BrokerClient, registry: Registry, catalog: TableCatalog, closing: ExitStack
@@ -43,7 +43,6 @@ class JobServers:
         return {row.topic: row for row in self.registry.topics.every() if row.cluster_id == self.cluster_id}
 
     def refused_to_share(self, topics: Sequence[TopicConfig]) -> dict[str, TableTaken]:
-        """The errors of topics whose table another topic has."""
         if not tables_shared(topics):
             return {}
         owners = self.registry.topics.owners()

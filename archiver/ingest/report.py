@@ -1,4 +1,4 @@
-"""Reports of a job by topic and partition, with totals."""
+"""Reports of a job by topic and partition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class PartitionReport:
     error: ContextError | None = None
 
     def committed(self, ranges: Iterable[TranslatedRange]) -> Self:
-        """Add committed ranges of the partition, in offset order."""
         report = self
         for range_ in ranges:
             report = replace(
@@ -53,7 +52,7 @@ class PartitionReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicReport:
-    """A topic's partitions and own error. `metrics` are sums of its tasks."""
+    """`metrics` sum its tasks."""
 
     topic: str
     table: str
@@ -76,7 +75,6 @@ class TopicReport:
 
     @property
     def digest(self) -> str | None:
-        """The digest of the committed records, None if a file has none."""
         return add_digests(partition.digest for partition in self.partitions)
 
     @property
@@ -85,20 +83,19 @@ class TopicReport:
 
     @property
     def raw_share(self) -> float:
-        """The share of values with a schema kept in `__raw__`, from 0 to 1."""
+        """The share of values with a schema kept in `__raw__`, 0 to 1."""
         fit = self.recognition.value
         return fit.share(fit.raw)
 
     @property
     def failures(self) -> tuple[tuple[int | None, ContextError], ...]:
-        """Every error with its partition, None for the topic."""
         whole = ((None, self.error),) if self.error else ()
         return whole + tuple((partition.partition, partition.error) for partition in self.partitions if partition.error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """One run. `stopped` on request; `error` ended the whole run."""
+    """`stopped` on request; `error` ended the whole run."""
 
     topics: tuple[TopicReport, ...]
     waves: int
@@ -107,7 +104,7 @@ class JobReport:
     error: ContextError | None = None
 
     def following(self, before: Self) -> Self:
-        """The report of a stopped run, with unreached topics taken from `before`."""
+        """Take topics that a stopped run didn't reach from `before`."""
         if not self.stopped:
             return self
         reached = {topic.topic for topic in self.topics}

@@ -1,4 +1,4 @@
-"""Stop a job in order: signals set an event, which interrupts the engine's tasks."""
+"""Stop a job by signals."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ _ASKED, _OVER = b"s", b"o"
 
 
 class StopSignal(threading.Event):
-    """An event that a signal sets, with its number."""
-
     number: int | None = None
 
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopSignal]:
-    """An event set by SIGTERM or SIGINT; a second signal ends the process.
+    """Yield an event that SIGTERM or SIGINT sets; a second signal ends the process.
 
     Restores earlier handlers. Main thread only.
     """
@@ -61,7 +59,6 @@ def stop_on_signals() -> Iterator[StopSignal]:
 
 @contextmanager
 def interrupt_on(stop: threading.Event, engine: Engine) -> Iterator[None]:
-    """Interrupt the engine if `stop` is set within the block."""
     over = threading.Event()
 
     def watch() -> None:

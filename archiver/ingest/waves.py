@@ -1,4 +1,4 @@
-"""Waves over all topics: plan, run tasks, commit each topic when its tasks end.
+"""Waves over all topics: plan, run tasks, commit.
 
 A topic's steps never overlap, and a wave ends with its commits.
 """
@@ -32,8 +32,6 @@ _LEAST_BUDGET_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveSteps:
-    """The steps of a wave. `prefetch` is for all topics; `in_thread` runs a topic's commit in another thread."""
-
     prefetch: Callable[[Sequence[TopicRun]], Mapping[TopicRun, Prefetched]]
     in_thread: InThread
     target: Callable[[TopicRun], TopicTarget]
@@ -41,7 +39,7 @@ class WaveSteps:
 
 
 class Waves:
-    """Runs waves until every topic reaches its log end, or `stop`."""
+    """Run until every topic reaches its log end, or `stop`."""
 
     def __init__(
         self,
@@ -61,7 +59,7 @@ class Waves:
         self._planner = WavePlanner[TopicRun]()
 
     def run(self) -> int:
-        """Run the waves; return their number. Starts the engine only for work."""
+        """Return the number of waves. Starts the engine only for work."""
         wave = 0
         while not self._stop.is_set():
             backlogs = self._backlogs()
@@ -121,7 +119,6 @@ class Waves:
     def _tasks(
         self, owners: Sequence[tuple[TopicRun, PlannedRange]], shares: Sequence[float], slots: int
     ) -> list[TranslateTask]:
-        """Tasks of about one commit interval, each with a share of time and spool."""
         targets = {run: self._steps.target(run) for run, _ in owners}
         plan_time_ms = time.time_ns() // 1_000_000
         return [

@@ -1,8 +1,7 @@
 """`archiver abandon`: give up a topic's write-ahead log, and let another one begin.
 
-First the registry fences the log, with the decision: no server takes it any more. Then readable rows are written to the
-table, and the rest is recorded as lost, as accepted gaps of a topic of Kafka are. A repeated command continues with the
-decision of the first.
+First the registry stores the decision and fences the log, so that no server takes it. Then readable rows are
+written to the table, and the rest is recorded as lost. A repeated command continues with the first decision.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ SKIPPED: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbandonedLog:
-    """`clients` have the id of the next batch of each client. `in_folder` if the folder here has the log."""
+    """`clients` have each client's next batch id. `in_folder` if this machine has the log."""
 
     topic: str
     table: str
@@ -57,7 +56,7 @@ class AbandonedLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbandonOptions:
-    """`until` are next offsets that clients know from their answers. `skip` offsets are not given again."""
+    """`until` are next offsets that clients know. `skip` offsets are not given again."""
 
     until: Mapping[int, int]
     skip: int = SKIPPED
@@ -75,7 +74,7 @@ class AbandonLog:
         agrees: Callable[[AbandonedLog], bool],
         table: TopicTable | None = None,
     ) -> None:
-        """`agrees` decides after it has seen the losses. Raises ConfigError."""
+        """`agrees` sees the losses. Raises ConfigError."""
         if topic.source != "flight":
             raise ConfigError('only topics with source = "flight" have a write-ahead log', topic=topic.name)
         unknown = sorted(set(options.until) - set(range(topic.partitions or 0)))
@@ -91,7 +90,7 @@ class AbandonLog:
         self._table = table or TopicTable(config, topic, servers)
 
     def run(self) -> AbandonedLog:
-        """Raises subclasses of ContextError: IntakeError if nothing need be given up, TopicBusy beside a server."""
+        """Raises IntakeError if there is nothing to give up, TopicBusy beside a server, else ContextError."""
         row, log = self._registered()
         with self._folder(log) as disk, self._table.leased(row):
             _, ends = self._table.register()
@@ -143,7 +142,7 @@ class AbandonLog:
 
     @contextmanager
     def _folder(self, log: IntakeLogRow) -> Iterator[Disk | None]:
-        """The folder, if it has the log. Raises TopicBusy if a process has it open."""
+        """Raises TopicBusy if another process has it open."""
         root = self._config.flight.wal
         folder = root / self._topic.name if root is not None else None
         if folder is None or not folder.is_dir():
@@ -157,7 +156,7 @@ class AbandonLog:
             disk.close()
 
     def _log_id(self, disk: Disk) -> LogId | None:
-        """None if the file is missing or damaged: segments name their log, too."""
+        """None if missing or damaged: segments name their log, too."""
         try:
             return LogId.read(disk, topic=self._topic.name)
         except (IntakeError, OSError):
@@ -208,7 +207,7 @@ class AbandonLog:
         )
 
     def _write(self, report: AbandonedLog, disk: Disk | None, wal_id: str) -> None:
-        """Stage and commit losses and saved rows, up to the next loss of each partition at a time."""
+        """Commit up to the next loss of each partition at a time."""
         for steps in zip_longest(*(partition.steps for partition in report.partitions)):
             lost = [step[0] for step in steps if step is not None and step[0] is not None]
             runs = {step[1].partition: step[1] for step in steps if step is not None and step[1] is not None}

@@ -38,9 +38,9 @@ class Acknowledgement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntakeBatch:
-    """`rows` are the numbers of rows by partition, in the order of the `body`, a record batch in Arrow's IPC format.
+    """`rows` are counts by partition, in the order of `body`, a record batch in Arrow's IPC format.
 
-    `digest` identifies the contents: a repeated batch has the same one. `principal` is empty for anonymous clients.
+    `digest` identifies repeated contents. `principal` is empty for anonymous clients.
     """
 
     client: str
@@ -54,7 +54,7 @@ class IntakeBatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedBatch:
-    """A batch in the log. `number` is the client's, unique in the topic; `time_ms` when it was taken in."""
+    """`number` is the client's, unique in the topic."""
 
     client: str
     number: int
@@ -87,7 +87,6 @@ class LoggedBatch:
         )
 
     def records(self, body: memoryview) -> dict[int, Records]:
-        """The records by partition. `body` is as in `IntakeBatch`."""
         rows = pa.ipc.read_record_batch(pa.py_buffer(body), ROW_COLUMNS)
         parts: dict[int, Records] = {}
         start = 0
@@ -115,7 +114,7 @@ class LoggedBatch:
         )
 
     def _log_columns(self, rows: int) -> pa.RecordBatch:
-        """The columns of an idempotent producer's batch: its id, epoch and sequence are the client's."""
+        """As of an idempotent producer."""
         constants = {
             "timestamp_type": 0,
             "leader_epoch": -1,

@@ -1,6 +1,6 @@
-"""The clients of a topic: which batches each has sent. No I/O.
+"""The clients of a topic and their last batches. No I/O.
 
-A client numbers its batches 0, 1, 2, …. The last answers are kept, for repeats.
+A client numbers its batches from 0.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class Clients:
         return ClientPosition(0, 0) if state is None else ClientPosition(state.incarnation, state.next_id)
 
     def number(self, client: str) -> int:
-        """The number of a client, or the next free one."""
         state = self._clients.get(client)
         return len(self._clients) if state is None else state.number
 
@@ -106,7 +105,7 @@ class Clients:
         state.owner = principal or state.owner
 
     def check_owner(self, client: str, principal: str) -> None:
-        """Raise ClientTaken if another principal used the name first. An empty principal owns no name."""
+        """Raises ClientTaken. An empty principal owns no name."""
         state = self._clients.get(client)
         if state is not None and state.owner not in ("", principal):
             raise ClientTaken(
@@ -116,7 +115,7 @@ class Clients:
             )
 
     def check_room(self, client: str) -> None:
-        """Raise BadBatch if a new client would be one too many."""
+        """Raises BadBatch."""
         if client not in self._clients and len(self._clients) >= self._most:
             raise BadBatch(
                 f"the topic has {self._most:,} clients, the most that `flight.max_clients` allows: use the name of a"

@@ -1,7 +1,6 @@
-"""What `archiver abandon` has decided about a log: the registry keeps it, so that a repeated command does the same.
+"""The decision of `archiver abandon`, kept in the registry for repeated commands.
 
-The first run fences the log with it, and then writes. Rows that the decision doesn't save are lost, even if a later run
-can read them: clients may send them again, and they would be doubled.
+Rows that it doesn't save are lost, even if a later run can read them: clients may have sent them again.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from catalog.offset_range import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecidedLosses:
-    """The next log begins with `state`. `acknowledged` are next offsets without the skipped ones."""
+    """The next log begins with `state`. `acknowledged` offsets exclude skipped ones."""
 
     state: IntakeState
     acknowledged: Mapping[int, int]
@@ -26,7 +25,6 @@ class DecidedLosses:
 
     @classmethod
     def of(cls, state: IntakeState, partitions: Iterable[PartitionLosses]) -> Self:
-        """`state` has the clients."""
         partitions = tuple(partitions)
         return cls(
             state=IntakeState(
@@ -54,7 +52,7 @@ class DecidedLosses:
         )
 
     def salvage(self, readable: Salvage) -> Salvage:
-        """What is still readable of the rows that are saved, with the clients' positions of the decision."""
+        """Readable rows to save, with the clients' positions of the decision."""
         state = replace(self.state, next_offsets=dict(self.acknowledged))
         parts = {
             partition: tuple(part for part in parts if self._has(part)) for partition, parts in readable.parts.items()

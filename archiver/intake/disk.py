@@ -15,8 +15,6 @@ _PRIVATE: Final = 0o600
 
 
 class LogFile(Protocol):
-    """A file that is written once, from its start to its end."""
-
     def write(self, data: bytes) -> None:
         """Append. Raises OSError."""
 
@@ -27,22 +25,20 @@ class LogFile(Protocol):
 
 
 class Disk(Protocol):
-    """Raises OSError."""
+    """Methods raise OSError. `remove` accepts missing files."""
 
     def names(self) -> tuple[str, ...]: ...
 
-    def read(self, name: str, size: int | None = None) -> bytes:
-        """Return the first `size` bytes, or the whole file."""
+    def read(self, name: str, size: int | None = None) -> bytes: ...
 
     def size(self, name: str) -> int: ...
 
     def create(self, name: str, *, reserve: int) -> LogFile:
-        """Make a new file with room for `reserve` bytes, which are zero."""
+        """Reserves zero bytes."""
 
     def rename(self, old: str, new: str) -> None: ...
 
-    def remove(self, name: str) -> None:
-        """Remove a file if it exists."""
+    def remove(self, name: str) -> None: ...
 
     def sync_folder(self) -> None:
         """Make creations, renames and removals durable."""
@@ -65,7 +61,7 @@ class LocalFile:
 
 
 class LocalDisk:
-    """A private folder of this machine, locked for this process until `close`."""
+    """Private, and locked for this process until `close`."""
 
     def __init__(self, folder: Path) -> None:
         """Raises TopicBusy if another process has the folder, ConfigError if it can't be used."""

@@ -1,4 +1,4 @@
-"""What happens to the rows of a topic that clients fill, for metrics. Threads of the topic call observers."""
+"""Events of a topic that clients fill, for metrics. Called in the topic's threads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from archiver.observer import Observer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupAppended:
-    """Batches that were written and synced together. `refused` of them have an error."""
-
     topic: str
     batches: int
     refused: int
@@ -22,7 +20,7 @@ class GroupAppended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnWritten:
-    """`write_seconds` are of writing and uploading the files, `seconds` of the whole turn."""
+    """`write_seconds` include uploads."""
 
     topic: str
     rows: int

@@ -1,7 +1,6 @@
-"""One turn of writing a topic's files: the rows of the log that the table lacks become files, and are committed.
+"""Write and commit the rows of the log that the table lacks.
 
-Each step can be repeated: a turn begins with what table and registry have, and rows stay in the log until the table has
-them.
+Each step can be repeated: rows stay in the log until the table has them.
 """
 
 from __future__ import annotations
@@ -28,21 +27,20 @@ JOINED_BYTES: Final = 32 << 20
 
 
 class IntakeArchive(Protocol):
-    """A topic's files and table. Every method may raise subclasses of ContextError."""
+    """Methods may raise subclasses of ContextError."""
 
     def begin(self) -> Mapping[int, int]:
-        """Settle what an earlier turn left; return the next offsets in the table or staged for it."""
+        """Settle an earlier turn; return the next offsets in the table or staged."""
 
-    def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]:
-        """Write and upload records by partition, in order of their offsets."""
+    def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]: ...
 
     def keep(self, state: IntakeState, ends: Mapping[int, int]) -> None:
-        """Keep the state that files about to be staged bring about. The table or staged files have `ends`."""
+        """Keep the state of the files that are staged next. The table or staged files have `ends`."""
 
     def stage(self, ranges: Sequence[TranslatedRange]) -> None: ...
 
     def commit(self) -> Mapping[int, int]:
-        """Commit everything staged; return the next offsets in the table."""
+        """Return the next offsets in the table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +52,7 @@ class WrittenTurn:
 
 
 def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenTurn:
-    """Raise subclasses of ContextError: the next turn continues. BadLog if the log lacks rows."""
+    """Raises BadLog if the log lacks rows, else ContextError, after which the next turn continues."""
     pass_point(IntakePoint.TURN_BEGUN)
     state = log.durable_state()  # first: what is acknowledged from now on waits for the next turn
     next_offsets = state.next_offsets
@@ -83,7 +81,7 @@ def write_turn(log: TopicLog, archive: IntakeArchive, *, topic: str) -> WrittenT
 
 
 def check_continuity(next_offsets: Mapping[int, int], ends: Mapping[int, int], *, topic: str) -> None:
-    """Raise BadLog if the table has more rows than the log gave offsets to."""
+    """Raise BadLog if the table has rows that the log lacks."""
     for partition, end in ends.items():
         if end > next_offsets.get(partition, 0):
             raise BadLog(
@@ -97,7 +95,7 @@ def check_continuity(next_offsets: Mapping[int, int], ends: Mapping[int, int], *
 
 
 def check_reported(next_offsets: Mapping[int, int], reported: Mapping[int, int], *, topic: str, log: str) -> None:
-    """Raise BadLog if the log's server reported more rows than the log has."""
+    """Raise BadLog if the log's server reported more rows."""
     for partition, end in reported.items():
         if end > next_offsets.get(partition, 0):
             raise BadLog(
@@ -113,7 +111,7 @@ def check_reported(next_offsets: Mapping[int, int], reported: Mapping[int, int],
 
 
 def check_covered(next_offsets: Mapping[int, int], ends: Mapping[int, int], *, topic: str, last: str) -> None:
-    """Raise BadLog if the table lacks rows of a log before it is replaced."""
+    """Raise BadLog if the table lacks rows of a replaced log."""
     for partition, end in next_offsets.items():
         if end > ends.get(partition, 0):
             raise BadLog(
@@ -131,7 +129,7 @@ def check_covered(next_offsets: Mapping[int, int], ends: Mapping[int, int], *, t
 def _check_reached(
     next_offsets: Mapping[int, int], committed: Mapping[int, int], ends: Mapping[int, int], *, topic: str
 ) -> None:
-    """Raise IntakeError if rows didn't get into the table: a file is gone or was rejected, or the log lacks them."""
+    """Raises IntakeError if a file is gone or was rejected, or the log lacks rows."""
     for partition, end in next_offsets.items():
         reached = max(committed.get(partition, 0), ends.get(partition, 0))
         if reached < end:
@@ -151,10 +149,7 @@ def rows_to_write(
     topic: str,
     until: Mapping[int, int] | None = None,
 ) -> Iterator[tuple[int, Records]]:
-    """Yield the rows after these offsets, several batches together. Raises BadLog for missing rows.
-
-    With `until`, only rows before these offsets.
-    """
+    """Yield the rows from `ends` to `until`, several batches together. Raises BadLog for missing rows."""
     reached = dict(ends)
     waiting: dict[int, list[Records]] = defaultdict(list)
     size = 0
@@ -188,7 +183,6 @@ def _joined(waiting: Mapping[int, Sequence[Records]]) -> Iterator[tuple[int, Rec
 
 
 def join(parts: Sequence[Records]) -> Records:
-    """Join adjacent records with log columns."""
     if len(parts) == 1:
         return parts[0]
     batches = [part.batches for part in parts]

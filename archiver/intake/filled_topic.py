@@ -40,7 +40,7 @@ _LOG_SHARE: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilledStatus:
-    """`waiting_bytes` of the log are not in the table yet; `error` is the last turn's."""
+    """The table lacks `waiting_bytes`; `error` is the last turn's."""
 
     topic: str
     next_offsets: dict[int, int]
@@ -55,7 +55,7 @@ class FilledStatus:
 class FilledTopic:
     """Open in the constructor, then `start`. Thread-safe.
 
-    Raises subclasses of ContextError: LogElsewhere if another log may have rows that the table lacks.
+    Raises LogElsewhere if another log may have rows that the table lacks, else ContextError.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class FilledTopic:
         )
 
     def flush(self) -> WrittenTurn:
-        """Write everything acknowledged to the table. Raises subclasses of ContextError.
+        """Write acknowledged rows to the table. Raises subclasses of ContextError.
 
-        If that was requested, e.g. by an erasure, the rows are removed from the log, too.
+        If requested, e.g. by an erasure, the rows are removed from the log, too.
         """
         started = time.monotonic()
         with self._table.leased(self._row):
@@ -153,7 +153,7 @@ class FilledTopic:
         return turn
 
     def close(self) -> None:
-        """Take in nothing more, and write everything to the table, if that works now. The rest waits in the log."""
+        """Refuse new batches, and try to write the rest to the table."""
         self._appends.close()
         self._stop.set()
         if self._thread.is_alive():
@@ -203,7 +203,7 @@ class FilledTopic:
         return taken.epoch, log
 
     def _check_newest(self, survey: LogSurvey, last: IntakeLogRow | None, ends: Mapping[int, int]) -> None:
-        """Raise BadLog if the folder is an older copy, before the log is taken: that would end its good server."""
+        """Raises BadLog for an older copy, before taking the log: that would end its good server."""
         is_own = last is not None and last.wal_id == survey.log_id.wal_id
         if last is not None and not (is_own or last.drained):
             return  # the other log is refused when this one is taken
@@ -216,12 +216,12 @@ class FilledTopic:
             check_reported(state.next_offsets, last.next_offsets, topic=self.config.name, log=last.folder)
 
     def _fresh_log(self) -> LogSurvey:
-        """Begin another log in the folder: the table has all rows of the earlier log."""
+        """The table must have all rows of the earlier log."""
         LogId(wal_id=new_id()).write(self._disk)
         return LogSurvey.read(self._disk, topic=self.config.name, most_clients=self._most_clients)
 
     def _roll(self) -> bool:
-        """Begin another segment, so that earlier ones can be removed. False if there is no room, or the log ended."""
+        """Lets earlier segments be removed. False if there is no room, or the log ended."""
         try:
             return self._appends.roll().result()
         except IntakeError:
@@ -241,9 +241,9 @@ class FilledTopic:
         return row
 
     def _report(self) -> None:
-        """Report the log's ends for `archiver status`. Raises RegistryError, and IntakeEnded as `_check_epoch`.
+        """Raises RegistryError, and IntakeEnded as `_check_epoch`.
 
-        A process with a copy of the folder may have taken over: this one must take in nothing more soon after that.
+        If a process with a copy of the folder took over, this one must soon refuse batches.
         """
         self._check_epoch()
         ends = self._log.next_offsets
@@ -251,7 +251,7 @@ class FilledTopic:
         self._servers.registry.intake.report(self._row, wal_id=log_id, epoch=self._epoch, next_offsets=ends)
 
     def _run_reports(self) -> None:
-        """Report in a separate thread: a turn, or the last one at the end, may take minutes."""
+        """A separate thread, because a turn may take minutes."""
         while not self._is_settled.is_set():
             try:
                 self._report()

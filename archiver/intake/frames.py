@@ -1,7 +1,7 @@
-"""Frames of a log segment: a mark, size and checksum, then JSON and a body. All are multiples of 8 bytes.
+"""Frames of a log segment, multiples of 8 bytes.
 
-`mark(4) size(4) crc32c(4) | size of the JSON(4) JSON body`, numbers little-endian. The checksum is over all after it;
-the size, too, without padding. The JSON is padded with spaces, so that a body in Arrow's format is aligned.
+`mark(4) size(4) crc32c(4) | size of the JSON(4) JSON body`, little-endian. Checksum and size are of all after
+the checksum, the size without padding. Spaces pad the JSON to align an Arrow body.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ OVERHEAD: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """`end` is the position of the next frame."""
-
     position: int
     end: int
     head: Mapping[str, Any]
@@ -41,7 +39,7 @@ def frame(head: Mapping[str, Any], body: bytes | memoryview = b"") -> bytes:
 
 
 def read_frame(data: bytes, position: int) -> Frame | None:
-    """Return the frame at a position. None if there is no whole one with the right checksum."""
+    """None unless a whole frame has the right checksum."""
     if position + _HEAD.size + _JSON_SIZE.size > len(data):
         return None
     mark, size, crc = _HEAD.unpack_from(data, position)
@@ -59,16 +57,15 @@ def read_frame(data: bytes, position: int) -> Frame | None:
 
 
 def read_frames(data: bytes, position: int = 0) -> Iterator[Frame]:
-    """Yield whole frames up to the first position without one."""
     while (entry := read_frame(data, position)) is not None:
         yield entry
         position = entry.end
 
 
 def frames_after(data: bytes, position: int, beginning: bytes) -> Iterator[Frame]:
-    """Yield the whole frames after a position without one, whose JSON has this beginning.
+    """Yield whole frames whose JSON has this beginning.
 
-    Rows may have bytes that look like frames: no client may know the beginning.
+    No client may know the beginning, because rows may have bytes that look like frames.
     """
     while (position := data.find(MARK, position + 1)) >= 0:
         if not data.startswith(beginning, position + _HEAD.size + _JSON_SIZE.size):

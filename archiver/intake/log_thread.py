@@ -1,4 +1,4 @@
-"""The thread that appends to a topic's log: batches that come during a sync are the next group."""
+"""Append to a topic's log in a thread: batches that come during a sync are the next group."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ class _Append:
 
 @dataclass(slots=True)
 class _Fence:
-    """`is_look` for the position alone."""
-
     client: str
     principal: str
     is_look: bool
@@ -67,7 +65,7 @@ class LogThread:
         return request.done
 
     def position(self, client: str, principal: str = "") -> Future[ClientPosition]:
-        """The position after the batches that are durable: a batch that is being written may still fail."""
+        """The position after durable batches: a batch that is being written may still fail."""
         request = _Fence(client, principal, is_look=True)
         self._put(request)
         return request.done
@@ -136,7 +134,7 @@ class LogThread:
         return outcomes
 
     def _next_group(self) -> Sequence[_Request]:
-        """The next batches, or one other request. Empty at the end."""
+        """Several batches, or one other request. Empty at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._requests or self._is_closed)
             count = size = 0

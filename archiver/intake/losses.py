@@ -1,4 +1,4 @@
-"""Which rows of an abandoned log can be saved, and which are lost. No I/O."""
+"""Decide which rows of an abandoned log are saved or lost. No I/O."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from catalog.offset_range import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionLosses:
-    """The end of a partition without its log: the table ends at `end`, and new rows begin at `next_offset`.
+    """The table ends at `end`, and new rows begin at `next_offset`.
 
-    `saved` can be read from the folder. `lost` were acknowledged, and are in neither. `doubtful` may have been
-    acknowledged after the last report; they are not given again.
+    `lost` rows were acknowledged, and are in neither table nor folder. `doubtful` may have been acknowledged
+    after the last report; they are not given again.
     """
 
     partition: int
@@ -26,12 +26,12 @@ class PartitionLosses:
 
     @property
     def acknowledged(self) -> int:
-        """The offset after the last row that was acknowledged for certain."""
+        """The offset after certainly acknowledged rows."""
         return self.next_offset if self.doubtful is None else self.doubtful.first
 
     @property
     def steps(self) -> tuple[tuple[OffsetRange | None, OffsetRange | None], ...]:
-        """A loss and the saved rows after it, in order of the offsets. Either may be missing."""
+        """Losses, each with the saved rows after it. Either may be None."""
         gone = [*self.lost, *([self.doubtful] if self.doubtful else [])]
         merged: list[OffsetRange] = []
         for gap in gone:
@@ -52,7 +52,7 @@ def losses(
     skip: int,
     least: Mapping[int, int],
 ) -> tuple[PartitionLosses, ...]:
-    """By partition. `acknowledged` are next offsets that clients, the registry or the log know of.
+    """`acknowledged` are next offsets that clients, the registry or the log know.
 
     New rows begin after `skip` more, and not before `least`.
     """

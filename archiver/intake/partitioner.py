@@ -1,4 +1,4 @@
-"""Partitions of rows by their keys, as Kafka's clients choose them: murmur2 of the key.
+"""Partition rows by murmur2 of their keys, as Kafka's clients do.
 
 Rows without a key go to one partition per batch, in turn.
 """
@@ -25,10 +25,7 @@ MOST_KEY_BYTES: Final = 64 << 10
 
 
 def partitions_of(keys: pa.BinaryArray, partitions: int, *, turn: int) -> Partitions:
-    """The partition of each row. `turn` chooses the partition of rows without a key.
-
-    Raises BadBatch for a very long key.
-    """
+    """Raises BadBatch for a very long key."""
     if len(keys) == 0:
         return np.zeros(0, np.int32)
     longest = pc.max(pc.binary_length(keys)).as_py() or 0

@@ -1,7 +1,6 @@
-"""What can be read of a log that may be damaged: whole entries, also after damage.
+"""Find all whole entries of a log that may be damaged.
 
-An entry's checksum proves it. Entries that were never acknowledged may be among them: if their clients send them again,
-they get the answers of these offsets.
+Some may never have been acknowledged: if clients send them again, the answer has these offsets.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from catalog.offset_range import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Salvage:
-    """`state` counts all readable entries. `parts` are the readable rows by partition, in order of their offsets.
+    """`state` counts all readable entries. `parts` are readable rows in order.
 
-    `unreadable` are segments that the disk doesn't give, with its errors. With `is_whole` nothing is damaged.
+    `unreadable` are errors by segment. With `is_whole` nothing is damaged.
     """
 
     state: IntakeState
@@ -34,7 +33,7 @@ class Salvage:
 
 
 def find_salvage(disk: Disk, *, topic: str, wal_id: str, states: Iterable[Mapping[str, Any]]) -> Salvage:
-    """Read everything readable of a log. `states` are known without the folder. Nothing is changed."""
+    """Changes nothing. `states` are known without the folder."""
     state = IntakeState(clients=Clients(most=0))
     for value in states:
         state = _newer(state, value)
@@ -61,7 +60,6 @@ def find_salvage(disk: Disk, *, topic: str, wal_id: str, states: Iterable[Mappin
 
 
 def salvaged_batches(disk: Disk, *, topic: str, wal_id: str) -> Iterator[tuple[LoggedBatch, memoryview]]:
-    """Yield readable batches in the order of the log."""
     for entry in _frames(disk, topic, wal_id, {}):
         if entry.head["kind"] == "batch":
             yield LoggedBatch.from_json(entry.head), entry.body

@@ -1,8 +1,8 @@
-"""The segments of a topic's log on disk, and their survey at the start of a process.
+"""The segments of a topic's log, and their survey at a start.
 
-A segment `FIRST-EPOCH.wal` begins with a header frame: the log's state before its first entry. A segment gets this name
-after its header is durable, so a segment without a header is damaged. Only the last segment may end within a frame.
-`id` names the log.
+A segment `FIRST-EPOCH.wal` begins with a header frame: the log's state before its first entry. It gets this
+name once its header is durable, so a segment without a header is damaged. Only the last segment may end
+within a frame. The file `id` names the log.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME: Final = re.compile(r"(?P<first>\d{20})-(?P<epoch>\d{10})\.wal")
 
 @dataclass(slots=True, kw_only=True)
 class Segment:
-    """`size` are the bytes of its frames, `room` its bytes on disk. `ends` are the offsets after its rows."""
+    """`size` are bytes of frames, `room` bytes on disk. `ends` are offsets after its rows."""
 
     name: str
     first: int
@@ -47,7 +47,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogId:
-    """`has_begun` once the log has a segment. Segments before that belong to an earlier log in the folder."""
+    """Segments before `has_begun` belong to an earlier log."""
 
     wal_id: str
     has_begun: bool = False
@@ -66,7 +66,7 @@ class LogId:
 
     @classmethod
     def read(cls, disk: Disk, *, topic: str) -> LogId | None:
-        """Raises BadLog if the file is damaged."""
+        """Raises BadLog."""
         if _ID not in disk.names():
             return None
         try:
@@ -82,7 +82,7 @@ class LogId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogSurvey:
-    """The log as it was left. `last` are the whole entries of the last segment, `before` the state before them."""
+    """`last` are the whole entries of the last segment, `before` the state before them."""
 
     log_id: LogId
     epoch: int = 0
@@ -93,7 +93,7 @@ class LogSurvey:
 
     @classmethod
     def read(cls, disk: Disk, *, topic: str, most_clients: int) -> LogSurvey:
-        """Raises BadLog if an acknowledged entry may be damaged, and IntakeError."""
+        """Raises IntakeError, and BadLog if an acknowledged entry may be damaged."""
         try:
             log_id = LogId.read(disk, topic=topic)
             if log_id is None:
@@ -117,7 +117,7 @@ def head_of(log_id: str, topic: str, epoch: int, state: Mapping[str, Any]) -> by
 
 
 def unnamed_segment(disk: Disk, name: str, content: bytes, *, reserve: int) -> LogFile:
-    """Make a segment with a durable beginning. It is no part of the log before `name_segment`. Raises OSError."""
+    """With a durable beginning, for `name_segment`. Raises OSError."""
     unfinished = f"{name}{UNFINISHED}"
     disk.remove(unfinished)
     file = disk.create(unfinished, reserve=max(reserve, len(content)))
@@ -131,7 +131,7 @@ def unnamed_segment(disk: Disk, name: str, content: bytes, *, reserve: int) -> L
 
 
 def name_segment(disk: Disk, name: str) -> None:
-    """Make a segment part of the log, durably. After an OSError it may or may not be: the log must end."""
+    """Add a segment to the log, durably. After an OSError the log must end: it may or may not have it."""
     disk.rename(f"{name}{UNFINISHED}", name)
     disk.sync_folder()
 
@@ -141,18 +141,16 @@ def segment_name(first: int, epoch: int) -> str:
 
 
 def entry_beginning(wal_id: str) -> bytes:
-    """How the JSON of a log's entries begins."""
     return json.dumps({"log": wal_id}).removesuffix("}").replace(": ", ":").encode()
 
 
 def entries(data: bytes) -> Iterator[Frame]:
-    """The frames after the header."""
     header = read_frame(data, 0)
     return iter(()) if header is None else read_frames(data, header.end)
 
 
 def apply_entry(state: IntakeState, entry: Frame) -> LoggedBatch | None:
-    """Add an entry to the state; return its batch, if it has one. Raises ValueError for an unknown kind."""
+    """Raises ValueError for an unknown kind."""
     match entry.head["kind"]:
         case "batch":
             batch = LoggedBatch.from_json(entry.head)
@@ -166,7 +164,7 @@ def apply_entry(state: IntakeState, entry: Frame) -> LoggedBatch | None:
 
 
 def segment_names(disk: Disk) -> dict[int, str]:
-    """The newest segment by its first entry: a segment that was copied at a start may have an older original."""
+    """The newest by first entry: a segment copied at a start may have an older original."""
     matches = (_NAME.fullmatch(name) for name in sorted(disk.names()))
     return {int(name["first"]): name.string for name in matches if name is not None}
 

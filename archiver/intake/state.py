@@ -1,4 +1,4 @@
-"""What a topic's log knows: next offsets and clients. Each segment begins with this state."""
+"""The state of a topic's log: next offsets and clients. Each segment begins with it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class IntakeState:
     next_offsets: dict[int, int] = field(default_factory=dict)
 
     def place(self, batch: IntakeBatch, *, now_ms: int) -> LoggedBatch:
-        """Give the rows of a batch their offsets."""
         return LoggedBatch(
             client=batch.client,
             number=self.clients.number(batch.client),
@@ -48,7 +47,7 @@ class IntakeState:
         self.clients.fence(client, incarnation, principal)
 
     def to_json(self, *, answers: bool = True) -> dict[str, Any]:
-        """Without `answers`, a repeated batch is refused as taken in."""
+        """Without `answers`, repeated batches are refused."""
         return {
             "sequence": self.sequence,
             "time_ms": self.time_ms,
@@ -67,7 +66,7 @@ class IntakeState:
 
 
 def covered_state(states: Sequence[Mapping[str, Any]], ends: Mapping[int, int]) -> Mapping[str, Any]:
-    """The newest of these states, oldest first, whose rows all end at or before `ends`. Empty if there is none."""
+    """The newest state whose rows all end at or before `ends`. Empty if none."""
     newest: Mapping[str, Any] = {}
     for state in states:
         offsets: Mapping[str, int] = state.get("next_offsets", {})

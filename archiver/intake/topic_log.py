@@ -1,4 +1,4 @@
-"""The write-ahead log of a topic: offsets, batch ids and rows, durable before they are acknowledged.
+"""The write-ahead log of a topic: rows are durable before they are acknowledged.
 
 One thread appends; any thread reads and releases.
 """
@@ -43,7 +43,7 @@ _TEXT_FACTOR: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogLimits:
-    """`wal_bytes` bounds the segments on disk. A larger batch than `segment_bytes` has a larger segment."""
+    """A larger batch than `segment_bytes` has a larger segment."""
 
     wal_bytes: int
     segment_bytes: int
@@ -51,7 +51,7 @@ class LogLimits:
 
 @dataclass(frozen=True, slots=True)
 class LogUse:
-    """`appended` counts all bytes since the start, `disk` are the bytes of the segments, `begun` counts segments."""
+    """`appended` are bytes since the start, `begun` counts segments."""
 
     appended: int
     disk: int
@@ -59,7 +59,7 @@ class LogUse:
 
 
 class TopicLog:
-    """Open with `begin`. After a failed write or sync, the log takes in nothing more."""
+    """Open with `begin`. After a failed write or sync, it refuses batches."""
 
     def __init__(
         self, disk: Disk, *, topic: str, log_id: LogId, epoch: int, limits: LogLimits, clock: Callable[[], int]
@@ -83,9 +83,9 @@ class TopicLog:
         self._state: IntakeState
 
     def begin(self, survey: LogSurvey, state: IntakeState | None = None) -> None:
-        """Take over the surveyed log, or begin it with `state`.
+        """Take over the surveyed log, or begin it with `state`. Raises IntakeError.
 
-        The last segment is written again: its end may not be durable, although it can be read. Raises IntakeError.
+        The last segment is written again: its end may be readable but not durable.
         """
         try:
             for name in self._disk.names():
@@ -105,12 +105,10 @@ class TopicLog:
 
     @property
     def next_offsets(self) -> Mapping[int, int]:
-        """The offsets after the last durable rows."""
         return self._durable_offsets
 
     @property
     def ended(self) -> IntakeEnded | None:
-        """Why the log takes in nothing more, if so."""
         return self._ended
 
     @property
@@ -123,19 +121,16 @@ class TopicLog:
             return LogUse(self._appended, sum(segment.room for segment in self._segments), self._begun)
 
     def position(self, client: str, principal: str = "") -> ClientPosition:
-        """For the appending thread: between its calls, all batches that were taken in are durable.
-
-        Raises ClientTaken.
-        """
+        """For the appending thread: between its calls, all batches are durable. Raises ClientTaken."""
         self._check()
         self._state.clients.check_owner(client, principal)
         return self._state.clients.position(client)
 
     def append(self, batches: Sequence[IntakeBatch]) -> list[Outcome]:
-        """Take in batches, in order, as one group: all are durable when this returns.
+        """Append batches as one group: all are durable when this returns.
 
-        An outcome that is an error concerns its batch alone. Raises IntakeEnded if the disk failed: any of the batches
-        may be durable.
+        An outcome that is an error concerns its batch alone. Raises IntakeEnded if the disk failed: any of the
+        batches may be durable.
         """
         self._check()
         needed = sum(map(_most_bytes, batches))
@@ -148,7 +143,7 @@ class TopicLog:
         return outcomes
 
     def fence(self, client: str, principal: str = "") -> ClientPosition | IntakeError:
-        """Raise a client's incarnation: older ones are refused from now on. Raises as `append`."""
+        """Raise a client's incarnation: older ones are refused. Raises as `append`."""
         self._check()
         try:
             self._state.clients.check_owner(client, principal)
@@ -165,7 +160,7 @@ class TopicLog:
         return self._state.clients.position(client)
 
     def roll(self) -> bool:
-        """Begin another segment if the open one has entries. False if there is no room. Raises as `append`."""
+        """False if there is no room. Raises as `append`."""
         self._check()
         with self._lock:
             has_entries = self._segments[-1].first < self._state.sequence
@@ -177,7 +172,7 @@ class TopicLog:
             raise self._fail(error) from error
 
     def durable_state(self) -> IntakeState:
-        """The state after the last durable entry, read from the open segment. Raises IntakeError."""
+        """Raises IntakeError."""
         with self._lock:
             segment, size, durable = self._segments[-1], self._segments[-1].size, self._durable
         data = self._read(segment.name, size)
@@ -192,7 +187,7 @@ class TopicLog:
     def batches(
         self, ends: Mapping[int, int], *, before: int | None = None
     ) -> Iterator[tuple[LoggedBatch, memoryview]]:
-        """Yield durable batches with rows at or after these offsets, up to entry `before`. Raises IntakeError."""
+        """Yield durable batches with rows after `ends`, up to entry `before`. Raises IntakeError."""
         with self._lock:
             durable = self._durable if before is None else min(before, self._durable)
             segments = [(segment.name, segment.size) for segment in self._segments if not segment.is_covered(ends)]
@@ -204,7 +199,7 @@ class TopicLog:
                         yield batch, entry.body
 
     def release(self, ends: Mapping[int, int]) -> None:
-        """Remove closed segments whose rows are in the table up to these offsets. Raises IntakeError."""
+        """Remove segments whose rows are in the table. Raises IntakeError."""
         while True:
             with self._lock:
                 if len(self._segments) < 2 or not self._segments[0].is_covered(ends):  # noqa: PLR2004 - the last is open
@@ -228,10 +223,7 @@ class TopicLog:
         self.end(IntakeEnded("the server stops taking in rows", topic=self._topic))
 
     def empty(self, ends: Mapping[int, int]) -> None:
-        """After `close`: leave one segment without rows, if the table has all rows up to these offsets.
-
-        Raises IntakeError.
-        """
+        """After `close`: leave one empty segment, if the table has all up to `ends`. Raises IntakeError."""
         self.release(ends)
         try:
             if not self._begin_segment(0):
@@ -244,7 +236,7 @@ class TopicLog:
         self.release(ends)
 
     def end(self, reason: IntakeEnded) -> None:
-        """Take in nothing more. Any thread may call it: the file stays open until `close`."""
+        """Any thread may call it: the file stays open until `close`."""
         self._ended = self._ended or reason
 
     def _read(self, name: str, size: int) -> bytes:
@@ -314,7 +306,7 @@ class TopicLog:
             self._appended += len(content)
 
     def _make_room(self, needed: int) -> bool:
-        """Whether the segment has room, or a new one could be made. Raises OSError if the disk failed."""
+        """Raises OSError if the disk failed."""
         with self._lock:
             segment = self._segments[-1]
         if segment.size + needed <= segment.room:
@@ -340,7 +332,7 @@ class TopicLog:
     def _unnamed_segment(self, needed: int, *, most: int | None = None) -> tuple[Segment, LogFile] | None:
         """None if it would have more than `most` bytes.
 
-        Besides its head it has at least the bytes of another head: a large state is not written for each batch.
+        It has room for another head, so that a large state is not written for each batch.
         """
         name = segment_name(self._state.sequence, self._epoch)
         head = self._head(self._state.to_json())
@@ -392,7 +384,7 @@ class TopicLog:
         )
 
     def _fail(self, error: BaseException) -> IntakeEnded:
-        """End the log: what it wrote last may not be durable, and must not be synced again."""
+        """The last write may not be durable, and must not be synced again."""
         self.close()
         self._has_failed = True
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
@@ -404,6 +396,6 @@ class TopicLog:
 
 
 def _most_bytes(batch: IntakeBatch) -> int:
-    """The most bytes of a batch's entry, and of a fence before it."""
+    """Of a batch's entry, and of a fence before it."""
     texts = 2 * _TEXT_FACTOR * len(batch.client + batch.principal)
     return len(batch.body) + 2 * (_HEAD_BYTES + OVERHEAD) + _PART_BYTES * len(batch.rows) + texts

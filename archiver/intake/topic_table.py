@@ -50,7 +50,7 @@ class _Owner:
 
 
 class TopicTable:
-    """Implements `IntakeArchive`. One thread uses it."""
+    """Implements `IntakeArchive`. For one thread."""
 
     def __init__(self, config: Config, topic: TopicConfig, servers: TopicServers) -> None:
         self._config = config
@@ -61,13 +61,13 @@ class TopicTable:
         self._owner: _Owner | None = None
 
     def own(self, *, wal_id: str, epoch: int, states: Sequence[Mapping[str, Any]]) -> None:
-        """Write the rows of this log, which has kept these states, oldest first."""
+        """`states` are kept ones, oldest first."""
         self._owner = _Owner(wal_id, epoch, list(states))
 
     def register(self) -> tuple[TopicRow, Mapping[int, int]]:
-        """Register the topic and make its table, if that wasn't done before.
+        """Register the topic and make its table, if necessary; return the next offsets, too.
 
-        Return the next offsets in the table or staged for it, too. Other jobs may have the topic's lease.
+        Other jobs may have the topic's lease.
         """
         opened = self._open()
         staged = self._servers.registry.files.accepted_ends(opened.topic)
@@ -76,7 +76,7 @@ class TopicTable:
 
     @contextmanager
     def leased(self, row: TopicRow) -> Iterator[None]:
-        """Keep other jobs from the topic. Raises TopicBusy."""
+        """Raises TopicBusy."""
         with self._servers.registry.leases() as leases:
             if TopicLeases(leases).take((row,)):
                 raise TopicBusy("another job works on the topic; its rows wait in the log", topic=self._topic.name)
@@ -170,7 +170,7 @@ class TopicTable:
         return opened
 
     def _commit(self, staged: StagedTopic) -> None:
-        """Raises CatalogUnreachable, and PartitionAhead if a partition can't be committed."""
+        """Raises CatalogUnreachable and PartitionAhead."""
         registry, catalog = self._servers.registry, self._servers.catalog
         report = commit_pending(staged, registry, catalog, ignore)
         for error in report.ahead.values():

@@ -1,4 +1,4 @@
-"""A client of any Kafka cluster: topics, offsets, fetches of ranges, without registry or object store.
+"""A client of any Kafka cluster: topics, offsets, fetches of ranges.
 
     with BrokerClient({"bootstrap.servers": "localhost:9092"}) as client:
         topic = client.describe(["orders"])["orders"]

@@ -1,4 +1,4 @@
-"""Administers topics and consumer groups by librdkafka's admin client."""
+"""Administer topics and consumer groups by librdkafka's admin client."""
 
 from __future__ import annotations
 
@@ -84,9 +84,9 @@ class GroupDescription:
 
 
 class ClusterAdmin:
-    """Queries and changes one cluster. `options` have librdkafka's names. A context manager.
+    """A context manager. `options` have librdkafka's names.
 
-    Raises ConfigError for wrong options, AccessDenied, BrokerUnavailable, UnknownTopic, and SourceError for the rest.
+    Raises ConfigError for wrong options, AccessDenied, BrokerUnavailable, UnknownTopic, else SourceError.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -121,7 +121,7 @@ class ClusterAdmin:
         return {name: str(entry.value) for name, entry in found.items() if entry.value is not None}
 
     def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
-        """Use the cluster's default replication. Does nothing if the topic exists."""
+        """Use the default replication. Does nothing if the topic exists."""
         new = NewTopic(topic, num_partitions=partitions, replication_factor=_DEFAULT_COPIES, config=dict(settings))
         try:
             self._answer(
@@ -154,7 +154,7 @@ class ClusterAdmin:
         return found.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
     def describe_group(self, group: str) -> GroupDescription:
-        """Return a `Dead` group if there is none of this name."""
+        """Return a `Dead` group if it doesn't exist."""
         found = self._answer(
             lambda: self._client.describe_consumer_groups([group], request_timeout=self._seconds)[group],
             "DESCRIBE on the group",
@@ -180,7 +180,7 @@ class ClusterAdmin:
         )
 
     def check_inactive(self, group: str) -> None:
-        """Raise SourceError while a group has members."""
+        """Raises SourceError while a group has members."""
         if self.is_active(group):
             raise SourceError(_HAS_MEMBERS, group=group)
 
@@ -219,7 +219,7 @@ class ClusterAdmin:
     def _answer(
         self, ask: Any, right: str, *, errors: Callable[[Any], Mapping[int, Any]] = lambda _: {}, **where: Any
     ) -> Any:
-        """Send a request until the answer has no transient error, in it or in a partition (`errors`)."""
+        """Retry transient errors, also of partitions (`errors`)."""
         deadline = time.monotonic() + self._seconds
         while True:
             at = where
@@ -240,7 +240,7 @@ class ClusterAdmin:
             time.sleep(_PAUSE)
 
     def _result(self, future: Future[Any]) -> Any:
-        """Wait for an answer. Raises KafkaException once a login is refused; librdkafka would repeat it."""
+        """Raises KafkaException once a login is refused; librdkafka would repeat it."""
         deadline = time.monotonic() + self._seconds + 5
         while not future.done() and time.monotonic() < deadline:
             self._client.poll(_LOOK)
@@ -249,7 +249,7 @@ class ClusterAdmin:
         return future.result(0)
 
     def _failure(self) -> KafkaError | None:
-        """Why brokers can't be reached: a refused login first, else the latest reason."""
+        """A refused login first, else the latest reason."""
         reasons = [error for error in self._failures if error.code() != KafkaError._ALL_BROKERS_DOWN]  # noqa: SLF001
         refused = [error for error in reasons if error.code() == KafkaError._AUTHENTICATION]  # noqa: SLF001
         return next(reversed(refused or reasons), None)
@@ -273,7 +273,7 @@ class ClusterAdmin:
 
 
 def _usable(tokens: CallbackTokens) -> CallbackTokens:
-    """Return the tokens once there is one. librdkafka would report a callback's error as silent brokers."""
+    """Wait for the first token: librdkafka would report a callback's error as silent brokers."""
     try:
         tokens.dated_token()
     except ProtocolError as error:

@@ -1,6 +1,6 @@
-"""Queries brokers: topics, leaders, offsets.
+"""Query brokers: topics, leaders, offsets.
 
-Follows leaders that move. Retries transient errors for up to twice `socket.timeout.ms`.
+Retries transient errors for up to twice `socket.timeout.ms`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["At", "BrokerClient", "EpochEnd", "PartitionDescription", "TopicDescr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochEnd:
-    """The offset after an epoch's last record in the leader's log.
+    """`leader_epoch` is the requested or an earlier one.
 
-    `leader_epoch` is the requested or an earlier one. If later records are archived, the logs may have diverged.
+    If later records are archived, the logs may have diverged.
     """
 
     leader_epoch: int
@@ -42,8 +42,7 @@ class EpochEnd:
 class BrokerClient:
     """A client of one cluster, by librdkafka's options. A context manager.
 
-    Raises ConfigError, and later BrokerUnavailable. Requests about topics raise UnknownTopic, AccessDenied and
-    LeaderUnavailable.
+    Raises ConfigError, and later BrokerUnavailable, for topics UnknownTopic, AccessDenied and LeaderUnavailable.
     """
 
     def __init__(self, options: Mapping[str, str]) -> None:
@@ -60,7 +59,6 @@ class BrokerClient:
         self.close()
 
     def close(self) -> None:
-        """Close all connections."""
         self._cluster.close()
 
     def cluster_id(self) -> str:
@@ -71,7 +69,7 @@ class BrokerClient:
         return frozenset(int(api.api_key) for api in response.api_keys)
 
     def topics(self) -> tuple[str, ...]:
-        """Return visible topics in order, without Kafka's internal ones."""
+        """Without Kafka's internal ones."""
         response = with_retries(self.options, lambda: self._cluster.metadata(None))
         return tuple(sorted(topic.name for topic in response.topics if not topic.is_internal))
 
@@ -81,16 +79,15 @@ class BrokerClient:
         return {topic: self.described(topic) for topic in named}
 
     def refresh(self, topics: Iterable[str]) -> None:
-        """Refresh descriptions in one request. A topic's error is raised by `described`."""
+        """One request. A topic's error is raised by `described`."""
         if named := tuple(topics):
             with_retries(self.options, lambda: self.leaders.refresh(named), topics=named)
 
     def described(self, topic: str) -> TopicDescription:
-        """Return the cached description, or request it."""
         return with_retries(self.options, lambda: self.leaders.topic(topic), topic=topic)
 
     def list_offsets(self, topic: str, partitions: Iterable[int], at: At | int) -> dict[int, int]:
-        """Return the offset of each partition at one end of its log, or since a time (ms).
+        """Offsets at one end of each log, or since a time (ms).
 
         "latest_stable" is the end of the committed records, also the answer if all records are older than the time.
         """
@@ -105,16 +102,13 @@ class BrokerClient:
         return offsets
 
     def list_offsets_at_once(self, asked: Mapping[str, Iterable[int]], at: At) -> dict[str, dict[int, int]]:
-        """As `list_offsets`, for many topics. Omits topics as `ask_at_once` does."""
+        """Omits topics as `ask_at_once` does."""
         answers = self.ask_at_once(asked, offsets_request(at, self._epoch, self.options.request_timeout), _place_of)
         found = {topic: {each: int(one.offset) for each, one in those.items()} for topic, those in answers.items()}
         return {topic: offsets for topic, offsets in found.items() if NOWHERE not in offsets.values()}
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
-        """Return the ends of these leader epochs, by partition.
-
-        Partitions without an answer are left out; all of them if brokers lack the request.
-        """
+        """Partitions without an answer are left out: all if brokers lack the request."""
         if self.lacks_epochs:
             return {}
         try:
@@ -127,18 +121,18 @@ class BrokerClient:
         return _epoch_ends(answers)
 
     def end_of_epoch_at_once(self, asked: Mapping[str, Mapping[int, int]]) -> dict[str, dict[int, EpochEnd]]:
-        """As `end_of_epoch`, for many topics. Omits topics as `ask_at_once` does."""
+        """Omits topics as `ask_at_once` does."""
         if self.lacks_epochs:
             return {topic: {} for topic in asked}
         answers = self.ask_at_once(asked, epochs_request(asked, self._epoch), _partition_of)
         return {topic: _epoch_ends(those) for topic, those in answers.items()}
 
     def current_epoch(self, topic: str, partition: int) -> int:
-        """Return the leader's current epoch, or -1 if unknown."""
+        """-1 if unknown."""
         return with_retries(self.options, lambda: self._epoch(topic, partition), topic=topic, partition=partition)
 
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
-        """Return the epoch of the record before `offset`, `since` or a later one.
+        """The epoch, from `since` on, of the record before `offset`.
 
         None if the leader's log ends before the offset, or its epoch is unknown.
         """
@@ -154,7 +148,7 @@ class BrokerClient:
         return found
 
     def is_compacted(self, topic: str) -> bool | None:
-        """Whether cleanup.policy has `compact`. None if unknown, e.g. without DESCRIBE_CONFIGS."""
+        """None if unknown, e.g. without DESCRIBE_CONFIGS."""
         about = DescribeConfigsRequest.DescribeConfigsResource(
             resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[_CLEANUP_POLICY]
         )
@@ -172,7 +166,7 @@ class BrokerClient:
         return "compact" in values[0] if values and values[0] is not None else None
 
     def log_sizes(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
-        """Return bytes on disk, for estimates. Partitions are left out without DESCRIBE on the cluster."""
+        """Bytes on disk, for estimates. Incomplete without DESCRIBE on the cluster."""
         by_leader = defaultdict[int, list[int]](list)
         for partition, described in self.describe([topic])[topic].partitions.items():
             if described.leader is not None:
@@ -197,9 +191,9 @@ class BrokerClient:
     def ask_leaders(
         self, topic: str, partitions: Iterable[int], request: RequestOf, number_of: Callable[[Any], int]
     ) -> dict[int, Any]:
-        """Send each leader one request for its partitions, and retry failed ones. Returns answers by partition.
+        """Send each leader one request for its partitions, and retry failed ones.
 
-        `request` builds a request for some of the partitions; `number_of` returns an answer's partition.
+        `number_of` returns an answer's partition.
         """
         left, found = set(partitions), dict[int, Any]()
 
@@ -223,8 +217,8 @@ class BrokerClient:
     ) -> dict[str, dict[int, Any]]:
         """Send each leader one request for many topics, without retries.
 
-        Incomplete topics are left out: `ask_leaders` retries them, or raises their errors, so topics never affect each
-        other.
+        Incomplete topics are left out, so topics never affect each other: `ask_leaders` retries them, or raises their
+        errors.
         """
         wanted = {topic: set(partitions) for topic, partitions in asked.items()}
         found: dict[str, dict[int, Any]] = {topic: {} for topic in wanted}
@@ -255,11 +249,10 @@ class BrokerClient:
         return by_leader
 
     def _epoch(self, topic: str, partition: int) -> int:
-        """Brokers that no longer lead in this epoch refuse to answer."""
         return self.leaders.leader(topic, partition)[1]
 
     def ask_any(self, request: Callable[[], Any]) -> Any:
-        """Send one attempt to any broker. Raises the protocol library's errors."""
+        """One attempt. Raises the protocol library's errors."""
         return self._cluster.ask_any(request)
 
     def ask(self, node: int, request: Any) -> Any:
@@ -278,7 +271,7 @@ class BrokerClient:
 
 
 def _api_versions() -> Any:
-    """The oldest version, as some brokers hang up at newer ones."""
+    """The oldest version, because some brokers hang up at newer ones."""
     return ApiVersionsRequest(max_version=0)
 
 

@@ -48,7 +48,7 @@ for _name in ("kafka.protocol.parser", "kafka.net.connection"):
 
 
 class Cluster:
-    """The connections to one cluster. Calls from several threads are serialized."""
+    """Serializes calls from several threads."""
 
     def __init__(self, options: KafkaOptions) -> None:
         self.options = options
@@ -77,7 +77,7 @@ class Cluster:
         return tuple(sorted(broker.node_id for broker in self._manager.cluster.brokers()))
 
     def ask(self, request: Any, node: int | str) -> Any:
-        """Send a request. Raises the protocol library's errors, with the broker's address as a note."""
+        """Raises the protocol library's errors, with the broker's address as a note."""
         try:
             return self._run(request, node, self.options.connect_timeout)
         except KafkaError as error:
@@ -89,7 +89,7 @@ class Cluster:
             self._manager.close(node)
 
     def metadata(self, topics: tuple[str, ...] | None) -> Any:
-        """Return the metadata of topics (None: all). Raises BrokerUnavailable, AccessDenied."""
+        """Raises BrokerUnavailable, AccessDenied."""
 
         def request() -> Any:
             named = MetadataRequest.ALL_TOPICS
@@ -104,7 +104,7 @@ class Cluster:
         return response
 
     def ask_any(self, request: Callable[[], Any]) -> Any:
-        """Send a request to any broker. Raises BrokerUnavailable, AccessDenied."""
+        """Raises BrokerUnavailable, AccessDenied."""
         brokers = self._manager.cluster.brokers()
         random.shuffle(brokers)
         for broker in brokers:
@@ -157,7 +157,7 @@ class Cluster:
         return response
 
     async def _connection(self, node: int | str, deadline: float, version: int | None) -> Any:
-        """Return a ready connection. `version` is the version of ApiVersions to begin with.
+        """`version` is the version of ApiVersions to begin with.
 
         Some brokers hang up at unknown versions (dpkp/kafka-python#2602): then an older one is tried.
         """
@@ -189,7 +189,7 @@ class Cluster:
 
 
 def _check_identity(identity: MskIdentity) -> None:
-    """Raise AccessDenied before any connection if there are no credentials. If AWS is silent, logins try again."""
+    """Raises AccessDenied without credentials. If AWS is silent, logins try again."""
     try:
         with suppress(KafkaConnectionError):
             identity.credentials()

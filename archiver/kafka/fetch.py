@@ -1,4 +1,4 @@
-"""Fetches from one partition: raw batches, or a range of committed records as columns.
+"""Fetch raw batches, or a range of committed records as columns, from one partition.
 
 Follows the leader when it moves. Lost records raise a `DataLoss` with their range.
 """
@@ -41,9 +41,9 @@ _NO_TOPIC_ID: Final = UUID(int=0)
 def log_reader(
     brokers: BrokerClient, topic: str, topic_id: UUID | None, *, max_bytes: int | None = None
 ) -> Callable[[int, int, int], Iterator[DecodedBatches]]:
-    """Return a function that reads `(partition, start_offset, end_offset)` of a topic.
+    """Return a reader of `(partition, start_offset, end_offset)`.
 
-    Records of a batch that straddles the start are read from there on. A fetch takes about `max_bytes`.
+    It cuts a batch that straddles the start.
     """
 
     def read(partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
@@ -54,9 +54,9 @@ def log_reader(
 
 
 class PartitionFetcher:
-    """Fetches from one partition, by librdkafka's options or by a client, which `close` closes too.
+    """Fetches by librdkafka's options or by a client, which `close` closes too.
 
-    With `topic_id`, refuses a recreated topic. Raises what `BrokerClient` raises, and `DataLoss`.
+    With `topic_id`, refuses a recreated topic. Raises as `BrokerClient`, and `DataLoss`.
     """
 
     def __init__(
@@ -75,7 +75,6 @@ class PartitionFetcher:
         self.close()
 
     def close(self) -> None:
-        """Close all connections."""
         self._broker.close()
 
     def fetch(
@@ -83,7 +82,7 @@ class PartitionFetcher:
     ) -> Fetched:
         """Fetch from the batch that holds `offset`. The last batch may be truncated.
 
-        Returns at least one batch of about `max_bytes` (default: `fetch.max.bytes`); nothing after `fetch.wait.max.ms`.
+        Returns about `max_bytes` (default: `fetch.max.bytes`), at least one batch; nothing after `fetch.wait.max.ms`.
         `committed=False` includes open transactions. `last_epoch` is of the record before `offset`: if the log
         diverged, the answer has `Fetched.epoch_end`.
         """
@@ -110,8 +109,8 @@ class PartitionFetcher:
         """Fetch and decode the range [start_offset, end_offset), in adjacent pieces.
 
         A range owns the batches whose base offset lies in it; with `cut_head` also the rest of a batch that straddles
-        its start. There is at least one piece, maybe without records; the last is `complete`. Memory holds two fetches
-        of about `max_bytes`, and one piece's columns.
+        its start. There is at least one piece; the last is `complete`. Memory holds two fetches of about `max_bytes`,
+        and one piece's columns.
 
         Raises `LogTruncated` if the log has diverged since `last_epoch`, and `CorruptBatch` after `FETCHES` fetches,
         the last on a new connection.
@@ -160,14 +159,14 @@ class PartitionFetcher:
         )
 
     def fetch_from(self, replica: int, offset: int, *, max_bytes: int) -> bytes:
-        """Fetch committed batches from a replica, once. Raises the protocol library's errors."""
+        """Fetch committed batches once. Raises the protocol library's errors."""
         leaders = self._broker.leaders
         _, epoch = leaders.leader(self._topic, self._partition)
         answer = self._of_replica(replica, self._request(offset, max_bytes, _READ_COMMITTED, epoch, _UNKNOWN))
         return answer.records or b""
 
     def local_start(self) -> int | None:
-        """Return the first offset on the leader's disk (KIP-405: older ones are remote). None if unknown."""
+        """The first offset on the leader's disk (KIP-405), None if unknown."""
         try:
             return self._broker.list_offsets(self._topic, [self._partition], "earliest_local")[self._partition]
         except SourceError:
@@ -215,7 +214,7 @@ class PartitionFetcher:
         )
 
     def _of_replica(self, replica: int, request: Any) -> Any:
-        """Return the answer of the leader's preferred replica; only its records are used.
+        """Only records of the preferred replica are used.
 
         Offsets that it lacks are retried: replicas lag.
         """
@@ -235,7 +234,7 @@ class PartitionFetcher:
         return answer
 
     def _name_loss(self, offset: int) -> None:
-        """Raise the `DataLoss` for the lost range. Returns if a new leader has the offset after all."""
+        """Raises `DataLoss`. Returns if a new leader has the offset after all."""
         ask = (self._topic, (self._partition,))
         log_start = self._broker.list_offsets(*ask, "earliest")[self._partition]
         if offset < log_start:

@@ -9,10 +9,9 @@ from archiver.wire.transactions import AbortedTransaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """Raw batches, and the state of the leader's log.
+    """Raw batches and the leader's exclusive ends.
 
-    Offsets are exclusive ends. `epoch_end` is set, without data, if the previous record's epoch ends earlier in the
-    leader's log.
+    `epoch_end` is set, without data, if the previous record's epoch ends earlier in the leader's log.
     """
 
     data: bytes

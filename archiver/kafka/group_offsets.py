@@ -31,10 +31,7 @@ class CommittedOffset:
 def committed_offsets(
     brokers: BrokerClient, group: str, topic: str, partitions: Iterable[int]
 ) -> dict[int, CommittedOffset]:
-    """Return committed offsets by partition, if any, after open transactions have ended.
-
-    Raises what BrokerClient raises, also for single partitions.
-    """
+    """Waits for open transactions. Raises as BrokerClient, also for single partitions."""
     wanted = sorted(set(partitions))
     if not wanted:
         return {}
@@ -58,7 +55,7 @@ def committed_offsets(
 
 
 def every_committed_offset(brokers: BrokerClient, group: str) -> dict[str, dict[int, CommittedOffset]]:
-    """Return all committed offsets of a group. Raises what BrokerClient raises."""
+    """Raises as BrokerClient."""
 
     def attempt() -> Any:
         try:

@@ -1,4 +1,4 @@
-"""Resets of a group's offsets: to an offset, to a time, or relative."""
+"""Resets of a group's offsets."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Move:
 def planned_moves(
     brokers: BrokerClient, to: ResetTo, places: Places, before: Mapping[str, Mapping[int, CommittedOffset]]
 ) -> tuple[Move, ...]:
-    """Return the moves of a group that has committed `before`. Raises what BrokerClient raises."""
+    """`before` are committed offsets. Raises as BrokerClient."""
     known = {topic: {each: one.offset for each, one in offsets.items()} for topic, offsets in before.items()}
     if isinstance(to, ShiftBy):
         _check_known(places, known)

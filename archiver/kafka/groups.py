@@ -15,7 +15,7 @@ from archiver.kafka.group_resets import Move, Places, ResetTo, planned_moves
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A group's progress in a partition. Unknown values are None."""
+    """Unknown values are None."""
 
     topic: str
     partition: int
@@ -39,7 +39,7 @@ class Described:
 
 
 class ConsumerGroups:
-    """The groups of one cluster. Raises what ClusterAdmin and BrokerClient raise."""
+    """Raises as ClusterAdmin and BrokerClient."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._admin = ClusterAdmin(options)
@@ -53,7 +53,7 @@ class ConsumerGroups:
         self._admin.__exit__(*error)
 
     def describe(self, names: Iterable[str] | None = None) -> tuple[Described, ...]:
-        """Raise SourceError for an unknown group. None: all groups."""
+        """Raises SourceError for an unknown group."""
         known = self._admin.groups()
         wanted = known if names is None else tuple(dict.fromkeys(names))
         if missing := [each for each in wanted if each not in known]:
@@ -63,12 +63,12 @@ class ConsumerGroups:
     def planned_reset(
         self, group: str, to: ResetTo, *, topics: Collection[str] = (), partitions: Collection[int] = ()
     ) -> tuple[Move, ...]:
-        """Plan resets of committed partitions, or of the given topics or partitions."""
+        """By default, all committed partitions."""
         before = every_committed_offset(self._brokers, group)
         return planned_moves(self._brokers, to, self._places(group, before, topics, partitions), before)
 
     def reset(self, group: str, moves: Iterable[Move]) -> None:
-        """Commit all moves at once. Raises SourceError for an active group."""
+        """Raises SourceError for an active group."""
         self._admin.check_inactive(group)
         offsets: dict[str, dict[int, CommittedOffset]] = {}
         for move in moves:
@@ -76,7 +76,7 @@ class ConsumerGroups:
         self._admin.commit_all(group, offsets)
 
     def delete(self, group: str) -> None:
-        """Raise SourceError for an active or unknown group."""
+        """Raises SourceError for an active or unknown group."""
         self._admin.check_inactive(group)
         self._admin.delete_group(group)
 

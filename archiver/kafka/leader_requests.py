@@ -59,7 +59,6 @@ def offsets_request(at: At | int, epoch_of: EpochOf, timeout_ms: int) -> Request
 
 
 def epochs_request(epochs: Mapping[str, Mapping[int, int]], epoch_of: EpochOf) -> RequestOf:
-    """`epochs` are by topic and partition."""
     about = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
     part = about.OffsetForLeaderPartition
 
@@ -82,7 +81,7 @@ def epochs_request(epochs: Mapping[str, Mapping[int, int]], epoch_of: EpochOf) -
 
 
 def portions(led: Mapping[str, Sequence[int]]) -> Iterator[dict[str, Sequence[int]]]:
-    """Split a broker's partitions into requests. No topic is split."""
+    """Splits no topic."""
     some, count = dict[str, Sequence[int]](), 0
     for topic, partitions in led.items():
         some[topic] = partitions

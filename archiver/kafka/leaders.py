@@ -18,7 +18,7 @@ _NO_LEADER: Final = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionDescription:
-    """`leader` is None without a leader, `leader_epoch` -1 if unknown."""
+    """`leader_epoch` is -1 if unknown."""
 
     leader: int | None
     leader_epoch: int
@@ -33,7 +33,7 @@ class TopicDescription:
     partitions: Mapping[int, PartitionDescription]
 
     def beside(self, before: TopicDescription | None) -> TopicDescription:
-        """Replace partitions that `before` has in a later epoch: isolated brokers report old leaders."""
+        """Keep partitions that `before` has in a later epoch: isolated brokers report old leaders."""
         if before is None or self.topic_id is None or before.topic_id != self.topic_id:
             return self
         newer = {
@@ -45,9 +45,9 @@ class TopicDescription:
 
 
 class Leaders:
-    """A cache of topics and leaders. Raises the protocol library's errors.
+    """Raises the protocol library's errors.
 
-    `fetches_by_name`: a broker's fetches name topics instead of giving their ids.
+    With `fetches_by_name`, fetches name topics instead of giving their ids.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -73,11 +73,11 @@ class Leaders:
         self._outdated.add(topic)
 
     def is_outdated(self, topic: str) -> bool:
-        """Whether no request followed `outdate`: the name may be another topic's by now."""
+        """The topic may have been recreated since `outdate`."""
         return topic in self._outdated
 
     def topic(self, name: str) -> TopicDescription:
-        """Return the last description. Its error is raised once; the next call refreshes."""
+        """The last description, whose error is raised once."""
         if name not in self._known:
             self.refresh((name,))
         found = self._known.get(name, kafka.UnknownTopicOrPartitionError())
@@ -94,7 +94,7 @@ class Leaders:
         raise kafka.UnknownTopicOrPartitionError if described is None else kafka.LeaderNotAvailableError
 
     def ask(self, node: int, topic: str, request: Any) -> Any:
-        """Send a request. Transient errors drop the topic from the cache."""
+        """Transient errors drop the topic from the cache."""
         try:
             return self._cluster.ask(request, node)
         except kafka.KafkaError as error:
@@ -106,7 +106,7 @@ class Leaders:
         self._cluster.disconnect(self.leader(topic, partition)[0])
 
     def check(self, topic: str, error_code: int) -> None:
-        """Raise the error of this code, and drop the topic from the cache. Code 0 is no error."""
+        """Raise the error of this code, and drop the topic from the cache."""
         error = kafka.for_code(error_code)
         if error is not kafka.NoError:
             self.forget(topic)

@@ -1,4 +1,4 @@
-"""The `DataLoss` errors of planning and fetching: lost records, cause and remedy."""
+"""The `DataLoss` errors of planning and fetching, with cause and remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_topic_id(topic: str, *, archived: UUID | None, found: UUID | None) -> 
 
 
 def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing: Sequence[str] = ()) -> DataLoss:
-    """Return the error for [offset, log_start). `missing` are staged files that the store lost."""
+    """`missing` are staged files that the store lost."""
     lost = f"[{offset}, {log_start})"
     if missing:
         return DataLoss(
@@ -42,7 +42,7 @@ def deleted(topic: str, partition: int, *, offset: int, log_start: int, missing:
 
 
 def corrupt(error: CorruptBatch, *, next_offset: int) -> CorruptBatch:
-    """Return the error. Records before `next_offset` are read."""
+    """Records before `next_offset` are read."""
     return CorruptBatch(
         f"{error.message}. It is the same in three fetches, one of them on a new connection."
         " docs/missing-records.md says how to look for another copy, and how to continue after it",
@@ -64,10 +64,7 @@ def unreadable(reason: str, topic: str, partition: int, *, offset: int) -> Corru
 def diverged(
     topic: str, partition: int, *, leader_epoch: int, epoch_end: int, offset: int, differs: str | None
 ) -> DataLoss:
-    """Return the error for archived offsets that have other records in the log.
-
-    `differs` is the result of a comparison, if any.
-    """
+    """`differs` is a comparison's result."""
     return DataLoss(
         "The log was cut back and written anew after it was archived (an unclean leader election): archive and topic "
         "don't hold the same records any more, and the partition stays stopped. To go on, archive the topic to "

@@ -1,7 +1,7 @@
 """Logins by AWS IAM on Amazon MSK, `sasl.mechanism = AWS_MSK_IAM`.
 
-kafka-python has the mechanism. librdkafka logs in by OAUTHBEARER instead, which MSK offers on the same port, with
-tokens of AWS's signer. botocore finds the credentials, and renews them; a process has one session for each profile.
+kafka-python has the mechanism. librdkafka logs in by OAUTHBEARER instead, which MSK offers on the same port,
+with tokens of AWS's signer. botocore renews the credentials; a process has one session for each profile.
 """
 
 from __future__ import annotations
@@ -37,19 +37,17 @@ _SOURCES: Final = (
 
 
 class MskLoginFailed(SaslAuthenticationFailedError):  # type: ignore[misc]
-    """A login by IAM failed. The message says what to do."""
+    pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MskIdentity:
-    """The credentials of a session, and the region that signatures name."""
-
     region: str
     session: Session
     signer: Callable[..., tuple[str, int]]
 
     def credentials(self) -> ReadOnlyCredentials:
-        """Return valid credentials. Raises KafkaConnectionError if AWS doesn't answer, else MskLoginFailed."""
+        """Raises KafkaConnectionError if AWS doesn't answer, else MskLoginFailed."""
         from botocore import exceptions as aws
 
         try:
@@ -64,14 +62,13 @@ class MskIdentity:
             raise MskLoginFailed(f"{reason}. {_SOURCES}") from error
 
     def token(self) -> tuple[str, float]:
-        """Return a token of OAUTHBEARER, and when it or its credentials expire, in seconds since 1970."""
+        """An OAUTHBEARER token, and when it or its credentials expire, in seconds since 1970."""
         frozen = self.credentials()
         token, until_ms = self.signer(self.region, _provider(frozen))
         expiry = getattr(self.session.get_credentials(), "_expiry_time", None)
         return token, min(until_ms / 1000, expiry.timestamp() if isinstance(expiry, datetime) else float("inf"))
 
     def explain(self, error: SaslAuthenticationFailedError | UnsupportedSaslMechanismError) -> MskLoginFailed:
-        """Return the broker's refusal with what it leaves out."""
         if isinstance(error, MskLoginFailed):
             return error
         if isinstance(error, UnsupportedSaslMechanismError):
@@ -91,7 +88,7 @@ class MskIdentity:
 
 
 class _Login(SaslMechanismAwsMskIam):  # type: ignore[misc]
-    """kafka-python's mechanism with the archiver's session. kafka-python makes a session for each connection."""
+    """kafka-python would make a session for each connection."""
 
     def __init__(self, **config: Any) -> None:
         super().__init__(**config)
@@ -111,10 +108,7 @@ class _Login(SaslMechanismAwsMskIam):  # type: ignore[misc]
 
 
 def msk_identity(servers: Iterable[str], *, region: str | None, profile: str | None) -> MskIdentity:
-    """Return the identity that logs in to these brokers.
-
-    Raises ConfigError if no region is known, the profile doesn't exist, or AWS's libraries are not installed.
-    """
+    """Raises ConfigError without a region or AWS's libraries, or for an unknown profile."""
     try:
         from aws_msk_iam_sasl_signer import MSKAuthTokenProvider
     except ImportError as error:
@@ -133,7 +127,6 @@ def msk_identity(servers: Iterable[str], *, region: str | None, profile: str | N
 
 
 def msk_tokens(identity: MskIdentity) -> CallbackTokens:
-    """Return the same identity's tokens, for librdkafka."""
     return CallbackTokens("AWS's signer", identity.token)
 
 
@@ -180,7 +173,7 @@ def _provider(frozen: ReadOnlyCredentials) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """The error's code or kind, and its text if that has no secret."""
+    """Omits texts that have secrets."""
     answer = getattr(error, "response", None)
     if isinstance(answer, dict) and isinstance(said := answer.get("Error"), dict):
         return f"{said.get('Code')}: {said.get('Message')}"

@@ -38,7 +38,7 @@ class OidcClient:
 
 
 class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python. Thread-safe. No message shows a secret.
+    """Thread-safe. No message shows a secret.
 
     Raises KafkaConnectionError without an answer, SaslAuthenticationFailedError without a token.
     """
@@ -94,7 +94,7 @@ def tokens_of(client: OidcClient) -> OidcTokens:
 
 
 def parse_extensions(text: str) -> dict[str, str]:
-    """Parse `name=value,name=value`. Raises ValueError for another form."""
+    """Raises ValueError."""
     pairs = [pair.strip().partition("=") for pair in text.split(",") if pair.strip()]
     if any(not name or not equals for name, equals, _ in pairs):
         raise ValueError("write name=value,name=value")

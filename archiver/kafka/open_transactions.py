@@ -14,7 +14,7 @@ from archiver.kafka.broker import BrokerClient
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenTransaction:
-    """An open transaction. `last_timestamp` (ms) is of the producer's last record in the partition.
+    """`last_timestamp` (ms) is of the producer's last record in the partition.
 
     `transactional_id` is None without DESCRIBE on it.
     """
@@ -29,10 +29,7 @@ class OpenTransaction:
 def open_transactions(
     brokers: BrokerClient, topic: str, partitions: Iterable[int]
 ) -> dict[int, tuple[OpenTransaction, ...]]:
-    """Return open transactions by partition, in order of first offsets.
-
-    For people: empty if brokers refuse or are older than 2.8.
-    """
+    """For display only: empty if brokers refuse or are older than 2.8."""
     try:
         found = brokers.ask_leaders(topic, partitions, _request, _partition_of)
     except SourceError:

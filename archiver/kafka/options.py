@@ -1,4 +1,4 @@
-"""The `[kafka]` options by librdkafka's names, checked and translated.
+"""Check and translate the `[kafka]` options, by librdkafka's names.
 
 Options without effect are refused: ignored `ssl.*` lines would be a security hole. Secrets are never shown.
 """
@@ -79,7 +79,7 @@ Size = Annotated[int, Field(ge=1, lt=1 << 31)]
 
 
 class KafkaOptions(BaseModel):
-    """Checked options, times in ms and sizes in bytes. Picklable."""
+    """Times are ms, sizes bytes. Picklable."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, populate_by_name=False)
 
@@ -216,14 +216,10 @@ class KafkaOptions(BaseModel):
 
     @property
     def uses_iam(self) -> bool:
-        """Whether connections authenticate to Amazon MSK by IAM."""
         return self.sasl_mechanism == MECHANISM
 
     def client_configuration(self) -> dict[str, Any]:
-        """The same options as kafka-python takes them.
-
-        Raises `ConfigError` if a certificate or key can't be read, or an identity of AWS isn't whole.
-        """
+        """For kafka-python. Raises `ConfigError` for an unreadable file or incomplete AWS identity."""
         return {
             "bootstrap_servers": list(self.bootstrap_servers),
             "client_id": self.client_id,
@@ -244,16 +240,13 @@ class KafkaOptions(BaseModel):
         }
 
     def msk_identity(self) -> MskIdentity | None:
-        """The identity that logs in by IAM. Raises `ConfigError` if the region or the profile is unknown."""
+        """Raises `ConfigError` if the region or the profile is unknown."""
         if not self.uses_iam:
             return None
         return msk_identity(self.bootstrap_servers, region=self.aws_region, profile=self.aws_profile)
 
     def token_callback(self) -> CallbackTokens | None:
-        """The tokens that librdkafka gets by a callback: of `sasl.token.provider`, or for IAM.
-
-        Raises `ConfigError` if there is no such function, or as `msk_identity` does.
-        """
+        """For librdkafka. Raises `ConfigError` for an unknown function, or as `msk_identity`."""
         if (identity := self.msk_identity()) is not None:
             return msk_tokens(identity)
         return None if self.token_provider is None else callback_tokens(self.token_provider, self.oauth_extensions)
@@ -289,7 +282,7 @@ class KafkaOptions(BaseModel):
 
 
 def parse_kafka_options(options: Mapping[str, str]) -> KafkaOptions:
-    """Check options. Raises a ConfigError that names all wrong or unsupported ones."""
+    """Raises a ConfigError that names all wrong or unsupported options."""
     plain = dict(options)
     for alias, name in _ALIASES.items():
         if alias in plain:

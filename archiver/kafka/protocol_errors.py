@@ -1,4 +1,4 @@
-"""Errors of Kafka's protocol: retries, and explanations for users."""
+"""Errors of Kafka's protocol: retries and explanations."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def refuses_credentials(error: BaseException) -> bool:
-    """Every other broker would refuse them, too."""
+    """Every broker would refuse them."""
     return isinstance(error, _CREDENTIALS)
 
 
@@ -71,7 +71,7 @@ def _refusal(error: kafka.KafkaError) -> str:
 
 
 def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
-    """Convert to an ArchiverError with the context `where`. Notes of `error` name the brokers."""
+    """Notes of `error` name the brokers."""
     kind: type[ArchiverError]
     match error:
         case kafka.AuthorizationError():
@@ -107,9 +107,9 @@ def explain(error: kafka.KafkaError, **where: Any) -> ArchiverError:
 
 
 def with_retries(options: KafkaOptions, attempt: Callable[[], Answer], **where: Any) -> Answer:
-    """Retry `attempt` for up to twice `socket.timeout.ms`: one request may take all of it.
+    """Retry for up to twice `socket.timeout.ms`: one request may take all of it.
 
-    Raises what `explain` makes of the last error.
+    Raises the last error, as `explain` converts it.
     """
     retrying = Retrying(
         retry=retry_if_exception(is_transient),

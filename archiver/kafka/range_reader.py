@@ -1,6 +1,7 @@
-"""Reads a range of offsets, and fetches the next piece ahead.
+"""Read a range of offsets, and fetch the next piece ahead.
 
-A range ends at its end offset, or before a later batch, as compaction may remove the rest. Empty fetches prove nothing.
+A range ends at its end offset, or before a later batch, because compaction may remove the rest. Empty fetches
+prove nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _FAR: Final = (1 << 63) - 1
 
 
 class Source(Protocol):
-    """A source of raw batches. `peek` returns only the first batch, of an open transaction too."""
+    """`peek` returns only the first batch, of an open transaction too."""
 
     def __call__(self, offset: int, *, peek: bool, last_epoch: int) -> Fetched:
         """Return nothing at the end of the log. `last_epoch` is of the record before the offset, -1 if unknown."""
@@ -36,7 +37,7 @@ class Source(Protocol):
 class _Piece:
     """A fetch with a whole batch, or the proof that none is left.
 
-    `next_offset` comes after its whole batches. `last`: nothing of the range follows.
+    `last`: nothing of the range follows.
     """
 
     fetched: Fetched
@@ -47,7 +48,7 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeToRead:
-    """The batches of [start_offset, end_offset); see `PartitionFetcher.batches`."""
+    """See `PartitionFetcher.batches`."""
 
     start_offset: int
     end_offset: int
@@ -59,10 +60,10 @@ class RangeToRead:
 def read_range(
     source: Source, span: RangeToRead, *, stall_seconds: float, where: Mapping[str, Any]
 ) -> Iterator[DecodedBatches]:
-    """Fetch and decode the batches of a range.
+    """Raises the source's errors and `CorruptBatch`.
 
-    Raises what the source raises, `CorruptBatch`, `DataLoss` if the log ends before the range, `LogTruncated` if it
-    diverged, and `LeaderSilent` after `stall_seconds` without data.
+    Also `DataLoss` if the log ends before the range, `LogTruncated` if it diverged, and `LeaderSilent` after
+    `stall_seconds` without data.
     """
     if span.start_offset >= span.end_offset:
         yield decode_batches(b"", start_offset=span.start_offset, end_offset=span.end_offset)
@@ -116,7 +117,6 @@ class _Fetching:
         self.stop = threading.Event()
 
     def piece(self, offset: int) -> _Piece:
-        """Fetch until a whole batch of the range comes, or the proof that none is left."""
         deadline = monotonic() + self._stall_seconds
         while not self.stop.is_set():
             fetched = self._ask(offset, peek=False)

@@ -18,7 +18,7 @@ _Options: TypeAlias = tuple[tuple[str, str], ...]
 
 
 class SharedClients:
-    """Keeps idle clients for the next user until its block ends, for `topics` that will be read. For one thread."""
+    """Keeps idle clients until its block ends. For one thread."""
 
     def __init__(self, topics: Iterable[tuple[Mapping[str, str], str]]) -> None:
         self._topics = defaultdict[_Options, set[str]](set)
@@ -37,9 +37,9 @@ class SharedClients:
 
     @contextmanager
     def client(self, options: Mapping[str, str], topic: str) -> Iterator[BrokerClient]:
-        """Borrow a client. It is closed after an exception, as requests may still be under way.
+        """Borrow a client, whose description of the topic may be outdated.
 
-        It may be an earlier user's; its description of the topic is outdated then.
+        It is closed after an exception, because requests may be under way.
         """
         key = _key(options)
         client = self._idle.pop(key, None)

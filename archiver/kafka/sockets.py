@@ -1,7 +1,7 @@
 """Sockets that fix three faults of kafka-python 3.0.
 
-It drops bytes that arrive together with a connection's end (refused credentials), reads 4 KiB at a time, and leaks
-sockets of failed attempts.
+It drops bytes that arrive together with a connection's end (refused credentials), reads 4 KiB at a time, and
+leaks sockets of failed attempts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ class _Pausing:
     _bytes_came = False
 
     def recv(self, size: int = 1024, flags: int = 0) -> bytes:
-        """Receive up to `size` bytes or `_STEP`, whichever is more."""
         data: bytes = super().recv(max(size, _STEP), flags)  # type: ignore[misc]
         if data:
             self._bytes_came = True
@@ -49,12 +48,12 @@ class TlsSocket(_Pausing, SSLSocket):
             raise
 
     def __del__(self) -> None:
-        """Close the socket of an abandoned handshake: nothing else does."""
+        """Nothing else closes the socket of an abandoned handshake."""
         self.close()
 
 
 class DirectSocket(KafkaNetSocket):  # type: ignore[misc]
-    """Connects without a proxy. kafka-python finds it by the proxy url `direct://`."""
+    """kafka-python finds it by the proxy url `direct://`."""
 
     SCHEMES = (SCHEME,)
 

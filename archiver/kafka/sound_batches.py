@@ -1,4 +1,4 @@
-"""Checks the checksums of single batches, without trusting their headers."""
+"""Check the checksums of single batches, without trusting their headers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SoundBatch:
 
 
 def sound_batch(data: memoryview, position: int = 0) -> SoundBatch | None:
-    """Return None if the batch is corrupt or truncated."""
+    """None if the batch is corrupt or truncated."""
     if len(data) - position <= _MAGIC_AT:
         return None
     magic, base = data[position + _MAGIC_AT], int.from_bytes(data[position : position + 8], "big", signed=True)
@@ -45,9 +45,9 @@ def sound_batch(data: memoryview, position: int = 0) -> SoundBatch | None:
 
 
 def _message_set(data: memoryview, position: int) -> SoundBatch | None:
-    """Parse an outer message: compressed sets name only their last offset.
+    """Compressed sets name only their last offset.
 
-    The imports are late: `archiver status` needs no numpy.
+    Imports are late: `archiver status` needs no numpy.
     """
     import numpy as np
 
@@ -68,7 +68,7 @@ def _message_set(data: memoryview, position: int) -> SoundBatch | None:
 
 
 def is_readable(data: bytes, offset: int) -> bool:
-    """Whether batches are valid, up to the first batch that ends at the offset or later."""
+    """Checks up to the first batch that ends at the offset or later."""
     view, position = memoryview(data), 0
     while (batch := sound_batch(view, position)) is not None:
         if batch.last_offset >= offset:
@@ -78,9 +78,10 @@ def is_readable(data: bytes, offset: int) -> bool:
 
 
 def without_corrupt_head(data: bytes, offset: int) -> bytes:
-    """Drop a corrupt batch before the batch at the fetch's offset.
+    """Drop a corrupt batch before the fetch's offset.
 
-    Leaders find batches by headers: one with a too high last offset comes first, without records from `offset` on.
+    Leaders find batches by headers: a batch with a too high last offset comes first, without records from
+    `offset` on.
     """
     if not data or int.from_bytes(data[:8], "big", signed=True) >= offset or sound_batch(memoryview(data)) is not None:
         return data

@@ -18,10 +18,7 @@ def tls_context(
     verify: bool,
     check_hostname: bool,
 ) -> ssl.SSLContext:
-    """Without `ca` trust the system's authorities.
-
-    Raises a ConfigError that names the option if its file can't be used.
-    """
+    """Raises a ConfigError that names the option if its file can't be used."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslsocket_class = TlsSocket
     context.minimum_version = ssl.TLSVersion.TLSv1_2

@@ -1,6 +1,6 @@
 """OAUTHBEARER tokens from a user's function (`sasl.token.provider = "module:function"`).
 
-It returns a token and its expiry in seconds since 1970, and is called again after four fifths of that time.
+It returns a token and its expiry in seconds since 1970, and is called after four fifths of that time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _USED_SHARE: Final = 0.8
 
 
 class CallbackTokens(AbstractTokenProvider):  # type: ignore[misc]
-    """A token provider for kafka-python and librdkafka. Thread-safe. No message shows a token.
+    """For kafka-python and librdkafka. Thread-safe. No message shows a token.
 
     Raises KafkaConnectionError if the function raises, SaslAuthenticationFailedError for an invalid token.
     """
@@ -60,7 +60,7 @@ class CallbackTokens(AbstractTokenProvider):  # type: ignore[misc]
         return dict(self._extensions)
 
     def oauth_cb(self, _config: str) -> tuple[str, float, str, dict[str, str]]:
-        """The callback of librdkafka: token, expiry, no principal (the token has it), extensions."""
+        """Token, expiry, no principal (the token has it), extensions."""
         return (*self.dated_token(), "", self.extensions())
 
     def _call(self) -> tuple[str, float]:
@@ -96,10 +96,7 @@ _MOST_SECONDS: Final = 1e11
 
 @cache
 def callback_tokens(name: str, extensions: str | None = None) -> CallbackTokens:
-    """Return the process's provider for `module:function`.
-
-    `extensions` are `name=value,name=value`. Raises ConfigError for an unknown function.
-    """
+    """The process's provider for `module:function`. Raises ConfigError."""
     module, _, function = name.partition(":")
     try:
         called: Any = import_module(module)

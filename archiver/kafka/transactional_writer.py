@@ -1,7 +1,7 @@
-"""Writes whole record batches in transactions, exactly once.
+"""Write whole record batches in transactions, exactly once.
 
-Opening a writer fences earlier ones with its transactional id. After an error, open it again and look up how far the
-log goes. Batches are bytes, so records that no client library can express arrive as they are.
+Opening a writer fences earlier ones with its transactional id. After an error, open it again and look up the
+log's end. Batches are bytes, so records that no client library can express arrive unchanged.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ProducerBatch(Protocol):
     def rows(self) -> int: ...
 
     def encode(self, identity: ProducerIdentity) -> bytes | memoryview:
-        """Return bytes of format v2, with base offset 0 and the transactional flag."""
+        """Format v2, with base offset 0 and the transactional flag."""
 
 
 @dataclass(slots=True)
@@ -86,9 +86,9 @@ def _codes_of_partitions(answer: Any) -> list[int]:
 
 
 class TransactionalWriter:
-    """Writes batches in transactions. Not thread-safe.
+    """Not thread-safe.
 
-    Raises what BrokerClient raises, AccessDenied, SourceError for refused batches, and TransferTaken if another writer
+    Raises as BrokerClient, AccessDenied, SourceError for refused batches, and TransferTaken if another writer
     with its id was opened.
     """
 
@@ -116,7 +116,7 @@ class TransactionalWriter:
         self._session = _Session(producer_id=answer.producer_id, epoch=answer.producer_epoch)
 
     def write(self, topic: str, batches: Mapping[int, ProducerBatch]) -> dict[int, int]:
-        """Write one batch per partition in the open transaction. Return their base offsets."""
+        """Return the base offset of each partition's batch."""
         session = self._opened()
         self._add(session, topic, batches)
         waiting: dict[int, bytes | memoryview] = {}
@@ -134,7 +134,7 @@ class TransactionalWriter:
         return found
 
     def commit(self) -> None:
-        """Commit the open transaction, if any. After an error its outcome is unknown."""
+        """After an error its outcome is unknown."""
         self._end(committed=True)
 
     def abort(self) -> None:
@@ -181,7 +181,7 @@ class TransactionalWriter:
         session.added.update((topic, each) for each in fresh)
 
     def _send(self, topic: str, waiting: dict[int, bytes | memoryview], found: dict[int, int]) -> None:
-        """Send what still waits, once. Written partitions move from `waiting` to `found`."""
+        """Written partitions move to `found`."""
         leaders = self._brokers.leaders
         by_leader = defaultdict[int, list[int]](list)
         for partition in sorted(waiting):
@@ -214,10 +214,7 @@ class TransactionalWriter:
             raise kafka.UnknownError(f"the answer leaves out partitions {sorted(waiting)}")
 
     def _coordinate(self, request: Any, codes: Callable[[Any], list[int]] = _codes) -> Any:
-        """Send a request to the transaction coordinator, once.
-
-        Transient errors make the next call look it up again. `codes` returns an answer's errors.
-        """
+        """After transient errors the next call looks the coordinator up again."""
         if self._coordinator is None:
             self._coordinator = self._find_coordinator()
         try:

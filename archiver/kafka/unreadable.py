@@ -1,7 +1,7 @@
-"""Finds offsets that a leader can't deliver although its log continues.
+"""Find offsets that a leader can't deliver although its log continues.
 
-No header of a corrupt batch is trusted: the log is readable again at the first valid batch that the leader returns for
-its base offset.
+No header of a corrupt batch is trusted: the log is readable again at the first valid batch that the leader
+returns for its base offset.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class LogAccess(Protocol):
     def fetch(self, offset: int, *, max_bytes: int | None = None, committed: bool = True) -> Fetched: ...
 
     def fetch_from(self, replica: int, offset: int, *, max_bytes: int) -> bytes:
-        """Fetch from a replica. Raises the protocol library's errors."""
+        """Raises the protocol library's errors."""
 
     def other_replicas(self) -> Sequence[int]: ...
 
@@ -46,9 +46,9 @@ class LogAccess(Protocol):
 
 
 def unreadable(log: LogAccess, offset: int) -> str | None:
-    """Return why the offset can't be read. None if one of `FETCHES` fetches gives a valid batch.
+    """Return why the offset can't be read; None if one of `FETCHES` fetches gives a valid batch.
 
-    The last fetch is on a new connection. Open transactions count: nothing is missing.
+    The last fetch is on a new connection. Batches of open transactions count, too.
     """
     reason = None
     for number in range(1, FETCHES + 1):
@@ -68,8 +68,8 @@ def unreadable(log: LogAccess, offset: int) -> str | None:
 def next_readable(log: LogAccess, offset: int, **where: object) -> int:
     """Return the next readable offset after an `unreadable` one.
 
-    Raises CorruptBatch or LeaderSilent, and nothing may be recorded as lost, unless all replicas answer and lack the
-    records, and a valid batch follows.
+    Raises CorruptBatch or LeaderSilent, and nothing may be recorded as lost, unless all replicas answer and lack
+    the records, and a valid batch follows.
     """
     _refuse_if_elsewhere(log, offset, where)
     seen_end, silent, doubtful = offset + 1, 0, set[int]()
@@ -148,7 +148,7 @@ def _has(data: bytes, offset: int) -> bool:
 
 
 def _is_given(log: LogAccess, batch: SoundBatch, data: bytes) -> bool:
-    """Whether the leader returns the batch for its offset: records may contain bytes that look like one."""
+    """Records may contain bytes that look like a batch: fetch it by its offset."""
     try:
         given = without_corrupt_head(log.fetch(batch.base_offset).data, batch.base_offset)
     except CorruptBatch:
@@ -167,10 +167,10 @@ def _later_batches(data: bytes, *, after: int, before: int) -> list[SoundBatch]:
 
 
 def _jumped_over(data: bytes, batches: Sequence[SoundBatch], given: SoundBatch) -> set[int]:
-    """Return base offsets before `given` of batches that may be real, although the leader doesn't find them.
+    """Base offsets before `given` of maybe real batches that the leader doesn't find.
 
-    If the first batch's length leads to `given`, the rest lie in its records, except if they lead there too: then the
-    length is wrong.
+    If the first batch's length leads to `given`, the rest lie in its records, except if they lead there too: then
+    the length is wrong.
     """
     earlier = [batch for batch in batches if batch.base_offset < given.base_offset]
     length = int.from_bytes(data[8:_LENGTH_END], "big", signed=True)

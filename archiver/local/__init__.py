@@ -1,4 +1,4 @@
-"""The embedded stack for development, tests and the demo: Postgres, Kafka, S3 and an Iceberg catalog."""
+"""The embedded stack for development, tests and the demo."""
 
 from __future__ import annotations
 

@@ -36,10 +36,7 @@ def render(endpoints: Endpoints) -> str:
 
 
 def refresh(endpoints: Endpoints, *, known_digest: str, moved: Mapping[int, int]) -> str:
-    """Write the file and return its digest.
-
-    If it changed since `known_digest`, only the ports in `moved` are replaced.
-    """
+    """Return the digest; "" if the file changed since `known_digest`: then only the ports in `moved` are replaced."""
     path = endpoints.config_path
     current = _read(path)
     if current is None or digest(current) == known_digest:

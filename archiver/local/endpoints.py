@@ -1,4 +1,4 @@
-"""The addresses and credentials of a running stack."""
+"""Addresses and credentials."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.local.state import StackState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoints:
-    """All addresses and credentials, as clients need them."""
+    """All addresses and credentials."""
 
     directory: Path
     config_path: Path
@@ -28,7 +28,7 @@ class Endpoints:
 
     @property
     def catalog_properties(self) -> Mapping[str, str]:
-        """Properties for pyiceberg's `load_catalog` and for Spark's Iceberg catalog."""
+        """For pyiceberg's `load_catalog` and Spark's Iceberg catalog."""
         return {
             "uri": self.catalog_uri,
             "warehouse": self.warehouse,

@@ -1,4 +1,4 @@
-"""Fetches the jars of the embedded stack and the demo."""
+"""Fetches jars."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ ICEBERG_JARS: Final = (
 
 
 def fetch_iceberg(say: Say) -> Path:
-    """Return the folder with Iceberg's jars for Spark. Raises LocalStackError."""
+    """Raises LocalStackError."""
     return jars("iceberg-spark", ICEBERG_JARS, find_java(), say)
 
 
 def fetch_all(say: Say) -> tuple[Path, ...]:
-    """Fetch all jars; return their folders. Raises LocalStackError."""
+    """Raises LocalStackError."""
     fetches = (fetch_kafka, fetch_iceberg)
     with ThreadPoolExecutor(len(fetches), thread_name_prefix="fetch") as pool:
         return tuple(pool.map(lambda fetch: fetch(say), fetches))

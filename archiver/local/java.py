@@ -1,4 +1,4 @@
-"""Finds a Java for Kafka and Spark. `python -m archiver.local.java` prints its home."""
+"""Finds a Java. `python -m archiver.local.java` prints its home."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _INSTALLED = ("/usr/lib/jvm/*", "/opt/java/*", "/Library/Java/JavaVirtualMachine
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Java:
-    """A Java and its feature version (17, 21, …)."""
+    """`major` is the feature version (17, 21, …)."""
 
     home: Path
     major: int
@@ -29,10 +29,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """Find the first Java that Spark supports: JAVA_HOME, then PATH, then the system's folders.
-
-    Raises LocalStackError.
-    """
+    """Find a Java for Spark: JAVA_HOME, then PATH, then the system's folders. Raises LocalStackError."""
     seen: list[str] = []
     for home in _candidates():
         major = _major(home)
@@ -77,7 +74,6 @@ def _major(home: Path) -> int | None:
 
 
 def main() -> int:
-    """Print the Java home, or the reason on stderr with exit code 1."""
     try:
         java = find_java()
     except LocalStackError as error:

@@ -1,4 +1,4 @@
-"""Apache Kafka: one KRaft node or three, without retention and with any timestamp and large messages."""
+"""One KRaft node or three, without retention and with any timestamp and large messages."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _HEAP_IN_CLUSTER = ("-Xms96m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kafka:
-    """One node, broker and controller. `node` counts from 1."""
+    """`node` counts from 1."""
 
     node: int = 1
     nodes: int = 1
@@ -92,7 +92,7 @@ class Kafka:
     def tidy(self, context: PartContext) -> None: ...
 
     def suits(self, context: PartContext) -> bool:
-        """Whether it was started with the current addresses of the controllers."""
+        """Whether it was started with the current controllers."""
         try:
             written = (context.folder / _PROPERTIES).read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -184,7 +184,7 @@ def _port_names(node: int, nodes: int) -> tuple[str, str]:
 
 
 def fetch_kafka(say: Say) -> Path:
-    """Return the folder with Kafka's jars. Raises LocalStackError."""
+    """Raises LocalStackError."""
     return jars(f"kafka-{releases.KAFKA}", ARTIFACTS, find_java(), say)
 
 

@@ -1,4 +1,4 @@
-"""Fetches jars from Maven Central with PySpark's Ivy into the user's cache. Safe between processes."""
+"""Fetches jars by PySpark's Ivy. Safe between processes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Artifact:
 
 
 def jars(name: str, artifacts: tuple[Artifact, ...], java: Java, say: Say) -> Path:
-    """Return the folder with the jars of `artifacts`. Raises LocalStackError with the end of Ivy's output."""
+    """Raises LocalStackError with the end of Ivy's output."""
     digest = hashlib.sha256(repr(artifacts).encode()).hexdigest()[:8]
     folder = cache_folder() / f"{name}-{digest}"
     if _complete(folder):

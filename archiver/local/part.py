@@ -42,7 +42,7 @@ class StackPart(Protocol):
     def stop_signal(self) -> signal.Signals: ...
 
     def prepare(self, context: PartContext, say: Say) -> None:
-        """Fetch programs and make folders and files. Idempotent: called before each start."""
+        """Idempotent: called before each start."""
 
     def launch(self, context: PartContext) -> Launch: ...
 
@@ -50,6 +50,6 @@ class StackPart(Protocol):
         """Remove files outside its folder, after it has ended."""
 
     def suits(self, context: PartContext) -> bool:
-        """Whether the running process was started for the current ports."""
+        """Whether the running process has the current ports."""
 
     def is_ready(self, context: PartContext) -> bool: ...

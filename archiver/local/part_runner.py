@@ -49,7 +49,7 @@ class PartRunner:
             self._find_ports(say)
 
     def start(self, say: Say, cancelled: threading.Event, *, ready_within: float = READY_WITHIN) -> bool:
-        """Start the part. False if it was up. Raises LocalStackError with the end of the part's log."""
+        """False if it was up. Raises LocalStackError with the end of the part's log."""
         begun = time.monotonic()
         if self.is_up:
             say("already up")

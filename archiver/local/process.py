@@ -1,4 +1,4 @@
-"""Detached server processes, identified by pid, start time and program."""
+"""Detached processes, identified by pid, start time and program."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAIL_BYTES = 16 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start a server; `env` adds to the environment."""
+    """`env` adds to the environment."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -50,7 +50,7 @@ def environment(extra: Mapping[str, str]) -> dict[str, str]:
 
 
 def spawn(launch: Launch) -> ProcessMark:
-    """Start a server that outlives the caller. Raises LocalStackError."""
+    """The server outlives the caller. Raises LocalStackError."""
     rotate(launch.log)
     with launch.log.open("ab") as log:
         # With a shell in between, init adopts the server at once: the caller has no child to reap, and no zombie stays.
@@ -76,7 +76,7 @@ def spawn(launch: Launch) -> ProcessMark:
 
 
 def find(mark: ProcessMark | None) -> psutil.Process | None:
-    """Return the process. None if it ended, or if another program has its pid."""
+    """None if it ended, or if another program has its pid."""
     if mark is None:
         return None
     try:
@@ -96,7 +96,7 @@ def is_running(mark: ProcessMark | None) -> bool:
 
 
 def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
-    """Whether the process listens on all of these TCP ports. True if the system doesn't report them."""
+    """True if the system doesn't report ports."""
     server = find(mark)
     if server is None:
         return False
@@ -112,7 +112,7 @@ def listens(mark: ProcessMark, ports: Collection[int]) -> bool:
 
 
 def stop(mark: ProcessMark | None, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the process, by force after `timeout` seconds. False if it wasn't running. Raises LocalStackError."""
+    """By force after `timeout` seconds. False if it wasn't running. Raises LocalStackError."""
     process = find(mark)
     if process is None:
         return False

@@ -1,4 +1,4 @@
-"""Shows the embedded stack: progress, servers and addresses."""
+"""Shows the embedded stack."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLOURS = {"ready": "green", "not answering": "yellow", "stopped": "red"}
 
 @contextmanager
 def followed(console: TextConsole) -> Iterator[Progress]:
-    """Yield a progress callback: a line for each part on a terminal, otherwise for each step."""
+    """A line for each part on a terminal, otherwise for each step."""
     if not console.is_terminal:
         yield lambda part, step: console.print(f"{part}: {step}")
         return

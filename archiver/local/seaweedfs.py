@@ -1,4 +1,4 @@
-"""SeaweedFS as S3 object store and Iceberg REST catalog in one process.
+"""SeaweedFS as S3 store and Iceberg REST catalog.
 
 S3 and catalog require the stack's keys. The inner ports trust the loopback.
 """
@@ -93,7 +93,7 @@ class SeaweedFS:
         return True
 
     def is_ready(self, context: PartContext) -> bool:
-        """Whether S3 and the catalog answer, both buckets exist, and the volumes are there."""
+        """S3 and catalog answer, both buckets exist, and the volumes are there."""
         responding = all(
             _get(context.port(port), path) is not None
             for port, path in (

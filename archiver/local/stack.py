@@ -1,4 +1,4 @@
-"""The embedded stack in one folder, detached from the caller and locked by a file.
+"""The stack in one folder, detached from the caller and locked by a file.
 
 Process marks and answers show whether a part runs, never the state file alone.
 """
@@ -41,35 +41,32 @@ Progress = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """The result of `ensure`: the endpoints, and the parts that were started."""
+    """`started` are the started parts."""
 
     endpoints: Endpoints
     started: tuple[str, ...]
 
 
 class LocalStack:
-    """The stack in one folder. It holds no resources between calls."""
+    """The stack in one folder. Holds no resources between calls."""
 
     def __init__(self, directory: str | Path) -> None:
         self.directory = Path(directory).expanduser().resolve()
 
     @property
     def endpoints(self) -> Endpoints:
-        """The addresses of a stack that was up once. Raises LocalStackError."""
+        """Raises LocalStackError if the stack was never up."""
         saved = state.load(self.directory)
         if saved is None or not _complete(saved):
             raise LocalStackError("There is no stack in this folder; run `archiver local up`", dir=str(self.directory))
         return self._endpoints(saved)
 
     def up(self, progress: Progress | None = None, *, brokers: int | None = None) -> Endpoints:
-        """Start what isn't running, and wait until all parts are ready. Raises LocalStackError.
-
-        A new stack has this many `brokers`: 1 (the default) or 3; an existing stack keeps its number.
-        """
+        """Raises LocalStackError. `brokers` (1 or 3, default 1) is for a new stack."""
         return self.ensure(progress, brokers=brokers).endpoints
 
     def ensure(self, progress: Progress | None = None, *, brokers: int | None = None) -> Started:
-        """Like `up`, and also return the started parts. Raises LocalStackError."""
+        """As `up`; also return the started parts. Raises LocalStackError."""
         if brokers not in {None, *BROKERS}:
             raise LocalStackError(f"A stack has {' or '.join(map(str, BROKERS))} brokers, not {brokers}")
         try:
@@ -85,7 +82,7 @@ class LocalStack:
             return Started(endpoints=self._endpoints(state_file.current), started=started)
 
     def down(self, progress: Progress | None = None, *, only: Collection[str] = ()) -> tuple[str, ...]:
-        """Stop all parts, or `only` these; return the names of the parts that ran. Data stays."""
+        """Return the parts that ran. Data stays."""
         saved = state.load(self.directory)
         if saved is None:
             return ()

@@ -1,4 +1,4 @@
-"""The state of a stack in `D/stack.json` (mode 0600)."""
+"""`D/stack.json` (mode 0600)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackState:
-    """The identity of one stack. Secrets and ids are made once; ports change only if one is taken."""
+    """Secrets and ids are made once; ports change only if one is taken."""
 
     cluster_id: str
     postgres_password: str = field(repr=False)
@@ -44,7 +44,7 @@ class StackState:
 
 
 class StateFile:
-    """The state of a stack, written on every change. Thread-safe."""
+    """Written on every change. Thread-safe."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -73,7 +73,7 @@ def draw() -> StackState:
 
 
 def load(directory: Path) -> StackState | None:
-    """Load the state; None if there is no stack. Raises LocalStackError."""
+    """None if there is no stack. Raises LocalStackError."""
     path = directory / FILE_NAME
     try:
         document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))

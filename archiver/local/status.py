@@ -1,4 +1,4 @@
-"""The values and JSON of `archiver local status`."""
+"""The status of the stack."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Health = Literal["ready", "not answering", "stopped"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStatus:
-    """The state of one server. `started` is in seconds since the epoch, `addresses` by port name."""
+    """`started` is in seconds since the epoch, `addresses` by port name."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class PartStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StackStatus:
-    """The state of the whole stack. Empty if there never was one."""
+    """The state of the stack; empty if there never was one."""
 
     directory: Path
     parts: tuple[PartStatus, ...]

@@ -1,4 +1,4 @@
-"""Finds and ends servers of a stack whose process mark was lost, by their working folder."""
+"""Ends servers whose process mark was lost; finds them by working folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def find(folder: Path) -> tuple[psutil.Process, ...]:
 
 
 def end(folder: Path, *, with_signal: signal.Signals, timeout: float) -> bool:
-    """End the servers, by force after `timeout` seconds. False if there were none."""
+    """By force after `timeout` seconds. False if there were none."""
     servers = find(folder)
     for server in servers:
         with contextlib.suppress(psutil.Error):

@@ -1,11 +1,7 @@
-"""Selections of records: partitions, a start and an end, and conditions on records.
+"""Select records: partitions, a start and an end, and conditions.
 
-`replay`, `republish`, `serve` and the jobs of `upkeep` select records with these. Reading the records belongs in
-`archiver.archive`. `where_syntax` parses conditions and `where` evaluates them; `table_columns` finds the columns
-that they name, and `column_answers` says for which rows these hold. `matching` reads the records of a selection,
-`matching_file` the matching records of one file, and `unjudged` counts what a condition can't judge. `possible` and
-`block_facts` say in which blocks a condition can't hold. `former_columns` knows a field's former columns.
-`listed_files` lists the files that may hold them.
+`where_syntax` parses conditions, `where` evaluates them, `column_answers` conditions on columns. `matching`
+reads records. `possible`, `block_facts` and `listed_files` find blocks and files that may match.
 """
 
 __all__ = [

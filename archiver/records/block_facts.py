@@ -1,4 +1,4 @@
-"""Whether a condition can hold for the rows of a block of a file, by the file's statistics and filters."""
+"""Whether a condition can hold in a block, by the file's statistics and filters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _BY_NUMBER: Final = {"partition": PARTITION_ID, "offset": OFFSET_ID}
 
 @dataclass(frozen=True, slots=True)
 class BlockFacts:
-    """Judges conditions by the facts about one block. `key_id` is None if keys aren't as archived."""
+    """`key_id` is None if keys aren't as archived."""
 
     reader: SegmentReader
     block: Block
@@ -45,19 +45,17 @@ class BlockFacts:
     key_id: int | None
 
     def by_statistics(self, where: Where) -> bool:
-        """Whether the condition may hold for a row, by statistics."""
         return self._may(where, self._by_bounds)
 
     def by_sets(self, where: Where) -> bool:
-        """Whether the condition may hold for a row, by statistics and sets. Raises subclasses of StorageError."""
+        """Raises subclasses of StorageError."""
         return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_set(leaf))
 
     def by_filters(self, where: Where) -> bool:
-        """Whether the condition may hold for a row, by all facts. Raises subclasses of StorageError."""
+        """Raises subclasses of StorageError."""
         return self._may(where, lambda leaf: self._by_bounds(leaf) and self._by_set(leaf) and self._by_filter(leaf))
 
     def offset_box(self) -> tuple[int, int, int, int]:
-        """Return lowest and highest partition, and lowest and highest offset, as far as statistics have them."""
         bounds = (_integers(self.reader, self.block, identifier) for identifier in (PARTITION_ID, OFFSET_ID))
         partitions, offsets = (it or (-sys.maxsize, sys.maxsize) for it in bounds)
         return (*partitions, *offsets)
@@ -117,7 +115,7 @@ class BlockFacts:
 
 
 def time_bounds(reader: SegmentReader, block: Block) -> tuple[int, int]:
-    """Return bounds of the timestamps (ms) of a block's records, which may be negative; -1 for records without one."""
+    """In ms, maybe negative; -1 for records without a timestamp."""
     counts = reader.set_counts(block, _TIME_IDS)
     high = NO_TIMESTAMP
     for identifier, unit in MICROS_PER_TIME_COLUMN:
@@ -139,7 +137,6 @@ def _integers(reader: SegmentReader, block: Block, identifier: int) -> tuple[int
 
 
 def raw_key_id(schema: Schema) -> int | None:
-    """Return the field id of the column with keys as they were sent."""
     try:
         return int(schema.find_field(f"{names.KEY}.{names.RAW}").field_id)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Evaluates conditions on columns.
+"""Evaluate conditions on columns.
 
-If a row has `__raw__` or `__unrecognized__` bytes, or a former column of the field, its answer is unknown.
+A row with `__raw__` or `__unrecognized__` bytes, or a former column of the field, is unknown.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ class _Reach(Enum):
 
 
 def answer(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings) -> Answer:
-    """Evaluate the condition, with each row's schema version."""
     holds = _holds(asked, rows)
     unknown = unknown_rows(asked, rows, mappings, has_values=holds is not None)
     return Answer(np.zeros(rows.num_rows, np.bool_) if holds is None else holds, unknown)
 
 
 def unknown_rows(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings, *, has_values: bool) -> Mask:
-    """Return the rows of which the column doesn't say whether they have a value.
+    """Rows whose column doesn't say whether they have a value.
 
     `has_values` is false if the rows lack the column, or have it in another type.
     """
@@ -63,7 +62,7 @@ def unknown_rows(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings, *
 
 
 def ids_to_read(columns: Iterable[TableColumn], schema: pa.Schema) -> frozenset[int]:
-    """Return what evaluating columns needs: whole keys or values if the file has none of these."""
+    """Whole keys or values if the file has none of the columns."""
     ids = {SCHEMA_VERSION_ID}
     for column in columns:
         own = (column.field_id, *column.unrecognized, *column.former)
@@ -74,7 +73,7 @@ def ids_to_read(columns: Iterable[TableColumn], schema: pa.Schema) -> frozenset[
 
 
 def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:
-    """Whether the footer proves that no row of the block matches or is unknown."""
+    """Whether the footer proves that no row matches or is unknown."""
     if not speaks_for_all(asked, block, reader, mappings):
         return False
     counts = reader.set_counts(block, frozenset((asked.field_id,)))
@@ -82,7 +81,7 @@ def is_absent(asked: TableColumn, block: Block, reader: SegmentReader, mappings:
 
 
 def speaks_for_all(asked: TableColumn, block: Block, reader: SegmentReader, mappings: Mappings) -> bool:
-    """Whether the file proves that no row of the block has the field's value in any other place than the column."""
+    """Whether the field's values are only in this column."""
     ids = _ids(reader.schema)
     versions = reader.metadata.mappings
     if asked.field_id not in ids or not versions:
@@ -95,7 +94,7 @@ def speaks_for_all(asked: TableColumn, block: Block, reader: SegmentReader, mapp
 
 
 def has_column(asked: TableColumn, row: RowMapping) -> bool:
-    """Whether rows of a schema version have their values of the field in this column, if in any."""
+    """Whether a version's rows have the field's values in this column."""
     return _reach(asked, _part(asked, row)) is _Reach.COLUMN
 
 
@@ -133,7 +132,7 @@ def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:
 
 
 def compared(column: pa.Array, comparison: Comparison | Match, value: Value) -> pa.Array:
-    """Compare a column with a value, numerically if both are numbers, with the column's rounding.
+    """Numerically if both are numbers, with the column's rounding.
 
     Texts and bytes compare by their bytes. NaN only differs from numbers.
     """
@@ -160,7 +159,6 @@ def _compared_floats(column: pa.Array, comparison: Comparison | Match, value: Va
 
 
 def is_comparison(comparison: Comparison | Match) -> TypeGuard[Comparison]:
-    """Whether it orders values, instead of looking into texts."""
     return comparison not in MATCHES
 
 

@@ -1,4 +1,4 @@
-"""Values for comparisons, parsed by the column's type."""
+"""Parse values for comparisons by the column's type."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DIGITS: Final = 100
 
 
 def value_for(asked: ColumnIs, kind: IcebergType) -> Value:
-    """Parse a value by a column's type. Raises ConfigError, also if values of the type don't compare so."""
+    """Raises ConfigError, also if the type has no such comparison."""
     constant = asked.value
     _check_comparison(asked, kind)
     match kind, constant.kind:

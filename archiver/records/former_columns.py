@@ -1,6 +1,6 @@
 """Former columns of a field: from before the field, or a struct around it, changed its type.
 
-Only widening keeps a column; any other change makes a column with the same path, or replaces a struct.
+Only widening keeps a column.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ColumnHistory:
         return frozenset(name for mapping in mappings for name in mapping.messages)
 
     def former(self, field_id: int) -> frozenset[int]:
-        """Return the columns that may have the field's values in rows in which they are set."""
+        """Columns that may have the field's values."""
         own = self._entries.get(field_id)
         if own is None:
             return frozenset()

@@ -1,4 +1,4 @@
-"""Lists the data files that may hold selected records, from manifests alone. A file without bounds is listed."""
+"""List data files that may hold selected records, from manifests alone."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ _FAR: Final = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """A data file: Kafka partitions, offsets and timestamps (ms) of its records. None if unknown.
-
-    `place` are the values of the file's table partition.
-    """
+    """Bounds (timestamps in ms) are None if unknown."""
 
     path: str
     partitions: ValueBounds | None
@@ -56,14 +53,14 @@ class ListedFile:
 
 
 def listed_files(table: Table, selection: Selection) -> list[ListedFile]:
-    """Return the files that may hold selected records, by partition and offset. Raises subclasses of StorageError."""
+    """By partition and offset. Raises subclasses of StorageError."""
     table_files = list(_files(table))
     files = [file for file in table_files if _may_hold(file, selection, table_files)]
     return sorted(files, key=lambda file: (_low(file.partitions), _low(file.offsets), file.path))
 
 
 def check_points(selection: Selection) -> None:
-    """Raise ConfigError for a start or end that is no position in a file."""
+    """Raises ConfigError for a point that is no position in a file."""
     if isinstance(selection.start, Latest):
         raise ConfigError("--from is an offset or a time: no file begins at the end of the archive")
 

@@ -1,4 +1,4 @@
-"""Reads the selected records of an archive; rows that can't match are skipped before decoding."""
+"""Read the selected records of an archive."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedRecords:
-    """The selected records of an archive. `unjudged` is filled while they are read."""
+    """`unjudged` is filled while records are read."""
 
     archive: TopicArchive
     selection: Selection
@@ -38,7 +38,7 @@ class SelectedRecords:
 
     @classmethod
     def of(cls, archive: TopicArchive, selection: Selection) -> Self:
-        """Look up the columns of the condition. Raises ConfigError, RegistryError and ReplayError."""
+        """Raises ConfigError, RegistryError and ReplayError."""
         where = selection.where
         if where is None or not where.columns:
             return cls(archive=archive, selection=selection)
@@ -50,7 +50,7 @@ class SelectedRecords:
     def read(
         self, wanted: RowRange, shape: RecordShape = AS_CONSUMED
     ) -> Generator[tuple[pa.RecordBatch, int], None, None]:
-        """Yield the chosen records of a range, maybe none, with the offset up to which all were read."""
+        """Yield chosen records, maybe none, with the offset after all that were read."""
         where = self.selection.where
         matches = where is not None and (self.columns or shape.shows or where.parts & {"key", "headers"})
         batches = self.archive.records(

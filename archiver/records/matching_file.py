@@ -1,6 +1,6 @@
-"""Reads the matching records of one open file.
+"""Read the matching records of one open file.
 
-Blocks are skipped by statistics, sets of values and filters; then only the condition's columns are read, until a row
+Blocks are skipped by statistics, sets and filters; then only the condition's columns are read, until a row
 may match.
 """
 
@@ -28,10 +28,7 @@ from schema_mapping.columns.fixed import KEY_ID, SCHEMA_VERSION_ID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchingFile:
-    """An open file that gives only the records that a condition holds for.
-
-    `judged` assembles records in the shape that conditions are evaluated on. `key_id` is the column of raw keys.
-    """
+    """`judged` assembles records for conditions. `key_id` is the column of raw keys."""
 
     file: OpenFile
     path: str

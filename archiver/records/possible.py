@@ -1,4 +1,4 @@
-"""Whether a condition can hold for the rows of files or blocks, by what is known of them without reading them."""
+"""Whether a condition can hold in files or blocks, without reading them."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ Leaf: TypeAlias = NumberIs | BytesAre | NullTest | Exists | ColumnIs
 
 
 def may_hold(condition: Condition, judge: Callable[[Leaf], Mask], *, negated: bool = False) -> Mask:
-    """Say for each file or block whether the condition may hold for one of its rows.
+    """`judge` says which files or blocks may match a condition without parts, true if in doubt.
 
-    `judge` says so of a condition without parts; in doubt it may. Of a negated one only numbers are judged: a row that
-    isn't known to have a value may have another one.
+    Of negated ones only numbers are judged: a row that isn't known to have a value may have another one.
     """
     match condition:
         case Not(term):
@@ -45,7 +44,6 @@ def may_hold(condition: Condition, judge: Callable[[Leaf], Mask], *, negated: bo
 
 
 def leaves_of(condition: Condition) -> Iterator[Leaf]:
-    """Yield the conditions without parts."""
     match condition:
         case Not(term):
             yield from leaves_of(term)
@@ -57,7 +55,7 @@ def leaves_of(condition: Condition) -> Iterator[Leaf]:
 
 
 def may_be(comparison: Comparison, value: int, low: int, high: int) -> bool:
-    """Whether a number between the bounds, both included, may compare so with a value."""
+    """Bounds are inclusive."""
     match comparison:
         case "=":
             return low <= value <= high
@@ -74,7 +72,7 @@ def may_be(comparison: Comparison, value: int, low: int, high: int) -> bool:
 
 
 def may_match(condition: BytesAre, low: bytes, high: bytes) -> bool:
-    """Whether bytes between the bounds, both included, may compare so with a value. The bounds may be cut."""
+    """Bounds are inclusive, and may be truncated."""
     value = condition.value
     match condition.comparison:
         case "=":

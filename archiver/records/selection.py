@@ -1,8 +1,8 @@
-"""Selections of records: partitions, a start and an end, and a condition.
+"""Select records by partitions, a start and an end, and a condition.
 
     earliest | latest | 1200 | 2026-01-31 | 2026-01-31T00:00:00Z
 
-A day is its midnight in UTC. A time means the first offset at or after it, as in Kafka. The end is exclusive.
+A day is its midnight in UTC. A time means the first offset at or after it. The end is exclusive.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Earliest: ...
 
 @dataclass(frozen=True, slots=True)
 class Latest:
-    """The end of the archive: the offset after the last one."""
+    """The offset after the archive's last one."""
 
 
 Point: TypeAlias = AtOffset | AtTime | Earliest | Latest
@@ -53,7 +53,7 @@ Point: TypeAlias = AtOffset | AtTime | Earliest | Latest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """A part of a topic. Empty `partitions`: all. `where` None: all records."""
+    """Empty `partitions` mean all."""
 
     start: Point = Earliest()
     end: Point = Latest()
@@ -69,7 +69,7 @@ class Selection:
         partitions: tuple[int, ...] = (),
         where: str | None = None,
     ) -> Selection:
-        """Parse options. Raises ConfigError, also if the end is before the start."""
+        """Raises ConfigError, also if the end is before the start."""
         selection = cls(
             start=Earliest() if start is None else parse_point(start),
             end=Latest() if end is None else parse_point(end),
@@ -81,7 +81,7 @@ class Selection:
 
     @property
     def start_text(self) -> str:
-        """The start as text, equal for equal starts, empty for the beginning."""
+        """Equal for equal starts, empty for the beginning."""
         match self.start:
             case AtOffset(offset):
                 return str(offset) if offset else ""
@@ -110,7 +110,7 @@ class Selection:
             raise ConfigError("--from comes after --to: nothing lies between them", start=start, end=end)
 
     def chosen(self, archive: TopicArchive) -> tuple[int, ...]:
-        """Return the selected partitions. Raises ConfigError if one isn't archived."""
+        """Raises ConfigError if a partition isn't archived."""
         check_partitions(archive, self.partitions)
         return self.partitions or archive.partitions
 
@@ -118,14 +118,11 @@ class Selection:
         return _offset(archive, partition, self.start)
 
     def end_offset(self, archive: TopicArchive, partition: int) -> int:
-        """Return the exclusive end offset in a partition, at most the archive's end."""
+        """Exclusive, at most the archive's end."""
         return min(_offset(archive, partition, self.end), archive.end(partition))
 
     def resolve(self, archive: TopicArchive) -> Iterator[RowRange]:
-        """Yield the range of each partition that may hold selected records, without retired ones.
-
-        Raises ConfigError if a partition isn't archived.
-        """
+        """Yield ranges that may hold selected records, without retired ones. Raises ConfigError as `chosen`."""
         for partition in self.chosen(archive):
             start, end = self.start_offset(archive, partition), self.end_offset(archive, partition)
             start = max(start, archive.first_offset(partition))
@@ -154,7 +151,7 @@ def _parsed(text: str) -> Where:
 
 
 def parse_point(text: str) -> Point:
-    """Parse a start or end. Raises ConfigError."""
+    """Raises ConfigError."""
     word = text.strip().lower()
     if word in ("earliest", "beginning"):
         return Earliest()
@@ -172,7 +169,7 @@ def parse_point(text: str) -> Point:
 
 
 def check_partitions(archive: TopicArchive, partitions: Iterable[int]) -> None:
-    """Raise ConfigError if a partition isn't archived."""
+    """Raises ConfigError."""
     unknown = set(partitions) - set(archive.partitions)
     if unknown:
         raise ConfigError(
@@ -199,7 +196,7 @@ def _offset(archive: TopicArchive, partition: int, point: Point) -> int:
 
 
 def _millis(moment: datetime) -> int:
-    """Return ms since 1970, rounded up, to exclude earlier records."""
+    """Rounded up, to exclude earlier records."""
     since = moment - datetime.fromtimestamp(0, moment.tzinfo)
     micros = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
     return -(-micros // 1_000)

@@ -1,4 +1,4 @@
-"""Whether a condition can hold for a row of a file, by the sets of all values in it."""
+"""Whether a condition can hold in a file, by the sets of all its values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 
 def is_in_sets(leaf: Leaf, key_id: int | None) -> bool:
-    """Whether sets may have what a condition on keys or headers is about. They are not read for other ones."""
+    """Whether to read sets for a condition on keys or headers."""
     match leaf:
         case BytesAre("key"):
             return key_id is not None
@@ -37,7 +37,7 @@ def is_in_sets(leaf: Leaf, key_id: int | None) -> bool:
 
 
 def may_hold_by_sets(leaf: Leaf, sets: ValueSets, key_id: int | None) -> bool:
-    """Whether a condition on keys or headers may hold for a row. `key_id` is None if keys aren't as archived."""
+    """`key_id` is None if keys aren't as archived."""
     match leaf:
         case BytesAre("key", comparison, value) if key_id is not None:
             return _may_match(sets.values(key_id), comparison, value)
@@ -50,7 +50,7 @@ def may_hold_by_sets(leaf: Leaf, sets: ValueSets, key_id: int | None) -> bool:
 
 
 def may_match_by_sets(column: TableColumn, sets: ValueSets) -> bool:
-    """Whether a condition on a column may hold for a row, if no other column has the field's values."""
+    """Only if no other column has the field's values."""
     value = column.value
     if not is_listed_value(value):
         return True
@@ -60,12 +60,12 @@ def may_match_by_sets(column: TableColumn, sets: ValueSets) -> bool:
 
 
 def _has_header(sets: ValueSets, name: bytes) -> bool:
-    """Whether a row may have the header. Names that aren't UTF-8 are in a column of their bytes."""
+    """Names that aren't UTF-8 are in a separate column."""
     return sets.may_have(HEADER_KEY_ID, name) or sets.may_have(RAW_HEADER_KEY_ID, name)
 
 
 def _may_match(values: Values | None, comparison: str, value: int | bytes) -> bool:
-    """Whether one of the values matches. Values of another type may mean anything."""
+    """Values of another type may mean anything."""
     if values is None or (comparison == "=" and value in values):
         return True
     matches, kind = _MATCHES[comparison], type(value)

@@ -1,4 +1,4 @@
-"""Conditions on a table's columns, resolved by its schema."""
+"""Resolve conditions on a table's columns by its schema."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ORDERS: Final = ("<", "<=", ">", ">=")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableColumn:
-    """A column below `key` or `val`, by field ids, how it is compared, and with which value.
+    """A column below `key` or `val`, by field ids.
 
-    Columns that make a row unknown: `errors` is `__err__`, `unrecognized` the `__unrecognized__` of the messages around
-    it, `former` its former columns. `messages` are the message types that have the column.
+    Columns that make a row unknown: `errors` is `__err__`, `unrecognized` the `__unrecognized__` of the messages
+    around it, `former` its former columns. `messages` are the message types that have it.
     """
 
     part: str
@@ -39,7 +39,7 @@ class TableColumn:
 
 
 def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[ColumnIs, TableColumn]:
-    """Resolve the columns of a condition. Raises ConfigError if one doesn't exist or has another type."""
+    """Raises ConfigError if one doesn't exist or has another type."""
     found = {column: _column(column, schema) for column in where.columns}
     if not found:
         return {}

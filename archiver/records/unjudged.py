@@ -1,4 +1,4 @@
-"""Counts records for which a condition is unknown."""
+"""Count records for which a condition is unknown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class UnjudgedRecords:
     _counts: dict[tuple[str, int, int], tuple[int, int, int]] = field(default_factory=dict)
 
     def note(self, path: str, block: Block, records: pa.RecordBatch) -> None:
-        """Add records of a block. A block that is read again is counted once."""
+        """A block that is read again is counted once."""
         if not records.num_rows:
             return
         offsets = offsets_of(records)
@@ -27,7 +27,7 @@ class UnjudgedRecords:
         self._counts[key] = (count + records.num_rows, partition, min(first, lowest))
 
     def forget(self, path: str, block: Block, partition: int | None = None) -> None:
-        """Call before a block is read again, or only its rows of one partition."""
+        """Call before a block, or its rows of one partition, is read again."""
         for key in [key for key in self._counts if key[:2] == (path, block.index) and partition in (None, key[2])]:
             del self._counts[key]
 
@@ -36,7 +36,6 @@ class UnjudgedRecords:
         return sum(count for count, _, _ in self._counts.values())
 
     def text(self, topic: str) -> str | None:
-        """Describe how many records are unknown, the place of the first, and what to do. None if there are none."""
         if not self._counts:
             return None
         partition, first = min((partition, first) for _, partition, first in self._counts.values())

@@ -1,4 +1,4 @@
-"""The evaluation of `--where`: matching rows of a batch, and bounds of ranges."""
+"""Evaluate `--where`: matching rows of a batch, and bounds of ranges."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ MATCHES: Final = ("starts with", "ends with", "contains")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Inclusive bounds of offsets and times (ms)."""
+    """Inclusive; times in ms."""
 
     low_offset: int = 0
     high_offset: int = _MOST
@@ -65,8 +65,6 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The records for which a condition on a column holds, or is unknown."""
-
     holds: Mask
     unknown: Mask
 
@@ -80,14 +78,14 @@ _NO_ANSWERS: Final[Answers] = {}
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A condition on records. `text` is the user's, with whitespace outside of quotes collapsed."""
+    """`text` is the user's, with whitespace outside of quotes collapsed."""
 
     text: str
     condition: Condition
 
     @classmethod
     def parse(cls, text: str) -> Where:
-        """Parse an expression. Raises ConfigError with the position of a mistake."""
+        """Raises ConfigError with the position of a mistake."""
         condition = parse_where(text)
         return cls(_TEXT_OR_SPACE.sub(lambda found: found["text"] or " ", text.strip()), condition)
 
@@ -97,15 +95,14 @@ class Where:
 
     @property
     def parts(self) -> frozenset[str]:
-        """The parts of records that it names: of `partition`, `offset`, `time`, `key`, `value` and `headers`."""
+        """Of `partition`, `offset`, `time`, `key`, `value` and `headers`."""
         return frozenset(_parts(self.condition))
 
     def rows(self, records: pa.RecordBatch, answers: Answers = _NO_ANSWERS, *, unknown: bool = False) -> Mask:
-        """Return for each record whether the condition holds or, with `unknown`, is unknown."""
+        """Whether the condition holds or, with `unknown`, is unknown."""
         return _mask(self.condition, records, answers, unknown=unknown)
 
     def may_hold(self, rows: int, answers: Answers) -> Mask:
-        """Return for each row whether the condition can hold, by the `answers` alone."""
         return _mask(self.condition, rows, answers, unknown=True)
 
     def filter(self, records: pa.RecordBatch) -> pa.RecordBatch:
@@ -118,7 +115,7 @@ class Where:
 
 
 def _mask(condition: Condition, records: pa.RecordBatch | int, answers: Answers, *, unknown: bool) -> Mask:
-    """Evaluate a condition. A number of rows stands for unread records: only columns are known."""
+    """A number of rows stands for unread records: only columns are known."""
     match condition:
         case ColumnIs():
             answer = answers[condition]

@@ -26,7 +26,7 @@ ConstantKind: TypeAlias = Literal["text", "bytes", "number", "time", "truth"]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A condition holds if it holds for one of the headers with this name."""
+    """Holds if it holds for one header of this name."""
 
     name: bytes
 
@@ -63,7 +63,7 @@ class Exists:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A constant as written: text without quotes, bytes in hexadecimal digits."""
+    """As written: text without quotes, bytes in hexadecimal digits."""
 
     kind: ConstantKind
     text: str
@@ -71,7 +71,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class ColumnIs:
-    """A column below `key` or `val` compares so with a constant. Null matches nothing."""
+    """A column below `key` or `val`. Null matches nothing."""
 
     path: tuple[str, ...]
     value: Constant
@@ -142,7 +142,7 @@ class _Token:
 
 
 def parse_where(text: str) -> Condition:
-    """Parse an expression. Raises ConfigError with the position of a mistake."""
+    """Raises ConfigError with the position of a mistake."""
     parser = _Parser(text)
     return parser.whole()
 
@@ -192,7 +192,6 @@ class _Parser:
         return token
 
     def _is(self, *words: str) -> bool:
-        """Consume the words if they come next."""
         ahead = self._tokens[self._next : self._next + len(words)]
         if [each.text.lower() for each in ahead if each.kind in {"word", "sign"}] != [*words]:
             return False
@@ -307,7 +306,6 @@ class _Parser:
                 raise self._wrong("expected text in quotes, a number, true, false, a time, or bytes such as 0x00ff")
 
     def _comparison_or_match(self, *, is_negated: bool) -> Comparison | Match:
-        """Take a comparison. After a `not`, only matches may follow."""
         if self._is("contains"):
             return "contains"
         if self._is("starts", "with"):

@@ -1,4 +1,4 @@
-"""Replays archived topics: a consumer like confluent_kafka's, and export as JSON lines or Arrow.
+"""Replay archived topics: a consumer like confluent_kafka's, and exports.
 
 Names are imported at first use: an export needs no `confluent_kafka`.
 """

@@ -1,4 +1,4 @@
-"""Exports selected records as JSON lines or Arrow IPC, with a few batches in memory."""
+"""Export selected records, with a few batches in memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class ByteSink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportStarted:
-    """The number of offsets in the selection, an upper bound of the records."""
+    """`offsets` is an upper bound of the records."""
 
     offsets: int
 
@@ -43,14 +43,12 @@ ExportEvent = ExportStarted | Exported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:
-    """Yields the selected records of an archive, at most `limit`."""
-
     selected: SelectedRecords
     limit: int | None = None
     observer: Observer[ExportEvent] = ignore
 
     def batches(self, shape: RecordShape = AS_CONSUMED) -> Iterator[pa.RecordBatch]:
-        """Yield batches with the columns of `shape`, by partition and offset."""
+        """By partition and offset."""
         ranges = [*self.selected.selection.resolve(self.selected.archive)]
         self.observer(ExportStarted(offsets=sum(range_.end_offset - range_.start_offset for range_ in ranges)))
         left, before, written = self.limit, 0, 0
@@ -71,23 +69,23 @@ class Export:
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:
-    """Yield batches with the schema RECORDS, by partition and offset."""
+    """With the schema RECORDS, by partition and offset."""
     for batch in Export(selected=SelectedRecords.of(archive, selection)).batches():
         yield batch.select(RECORDS.names)
 
 
 def write_jsonl(archive: TopicArchive, selection: Selection, stream: ByteSink) -> int:
-    """Write the selected records as JSON lines (see `jsonl`) and return how many."""
+    """Write JSON lines (see `jsonl`) and return the number of records."""
     return export_jsonl(Export(selected=SelectedRecords.of(archive, selection)), stream)
 
 
 def write_arrow(archive: TopicArchive, selection: Selection, stream: ByteSink) -> int:
-    """Write the selected records as an Arrow IPC stream and return how many. The metadata names the topic."""
+    """Write an Arrow IPC stream, whose metadata names the topic; return the number of records."""
     return export_arrow(Export(selected=SelectedRecords.of(archive, selection)), stream)
 
 
 def export_jsonl(export: Export, stream: ByteSink, *, decoded: bool = False) -> int:
-    """Write an export as JSON lines and return how many. `decoded` shows keys and values by their schemas."""
+    """`decoded` shows keys and values by their schemas."""
     rows = 0
     topic = export.selected.archive.topic
     for batch in export.batches(AS_DECODED if decoded else AS_CONSUMED):

@@ -86,7 +86,7 @@ def to_json(data: bytes | None) -> str | dict[str, str] | None:
 
 
 def from_json(value: Any) -> bytes | None:
-    """Return the bytes that `to_json` rendered. Raises ValueError for anything else."""
+    """Invert `to_json`. Raises ValueError."""
     match value:
         case None:
             return None

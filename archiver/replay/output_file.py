@@ -36,10 +36,10 @@ class _Output(ABC):
 
 
 class OutputFile(_Output):
-    """A file to write, as a context manager, named `.partial` until all of it is on disk.
+    """A context manager, named `.partial` until all of the file is on disk.
 
-    On errors that file is removed. A pipe or device is written to directly. Raises ConfigError if the file can't be
-    created, ReplayError if it can't be written.
+    On errors that file is removed. A pipe or device is written to directly. Raises ConfigError if the file can't
+    be created, ReplayError if it can't be written.
     """
 
     def __init__(self, path: Path) -> None:
@@ -50,7 +50,7 @@ class OutputFile(_Output):
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
-        """Raises ConfigError if the file can't be created."""
+        """Raises ConfigError."""
         try:
             self._target = self.path.resolve()
             if self._target.exists() and not self._target.is_file() and not self._target.is_dir():
@@ -115,7 +115,7 @@ class OutputFile(_Output):
 
 
 class StandardOutput(_Output):
-    """Raises BrokenPipeError if its reader is gone, ReplayError if it can't be written."""
+    """Raises BrokenPipeError if its reader is gone, else ReplayError."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Notes about a selection: empty partitions, and offsets that aren't archived."""
+"""Notes about empty partitions and offsets that aren't archived."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_NOTES: Final = 10
 
 
 def range_notes(archive: TopicArchive, selection: Selection) -> Iterator[str]:
-    """Yield a sentence for each partition with less records than requested, at most MOST_NOTES."""
+    """For partitions with fewer records than requested, at most MOST_NOTES."""
     notes = [each for partition in selection.chosen(archive) for each in _of_partition(archive, selection, partition)]
     yield from notes[:MOST_NOTES]
     if len(notes) > MOST_NOTES:

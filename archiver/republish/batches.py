@@ -1,4 +1,4 @@
-"""Archived records as producer batches, encoded without an object per record."""
+"""Encode archived records as producer batches, without an object per record."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ _NO_EPOCH: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class ProducedRecords:
-    """Records, with the columns of `archiver.archive.records`, that become one batch of the target.
-
-    Consumers of the source saw the same timestamps; in the target all of them are create times.
-    """
+    """Records for one batch of the target. Timestamps become create times."""
 
     records: pa.RecordBatch
     codec: Codec
@@ -62,7 +59,7 @@ class ProducedRecords:
 
 
 def split_by_size(records: pa.RecordBatch, *, most_bytes: int, most_rows: int) -> Iterator[pa.RecordBatch]:
-    """Split records into batches within these limits. A record above `most_bytes` is a separate batch."""
+    """A record above `most_bytes` is a separate batch."""
     ends = np.cumsum(sizes_of(records))
     start = 0
     while start < records.num_rows:

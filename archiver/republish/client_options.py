@@ -12,10 +12,9 @@ SERVERS: Final = "bootstrap.servers"
 
 
 def destination_options(own: Mapping[str, str], *, bootstrap: str | None, file: Path | None) -> Mapping[str, str]:
-    """Return the destination's options, from `file`, with `bootstrap` for its addresses.
+    """Return options from `file`, with `bootstrap` for its addresses, else `own`.
 
-    Without either, return `own`, the options of [kafka]; another cluster never sees their credentials.
-    Raises ConfigError if `file` has no addresses.
+    Another cluster never sees the credentials of `own`. Raises ConfigError if `file` has no addresses.
     """
     if bootstrap is None and file is None:
         return own
@@ -28,7 +27,7 @@ def destination_options(own: Mapping[str, str], *, bootstrap: str | None, file: 
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a file of `name=value` lines. Raises ConfigError."""
+    """Read `name=value` lines. Raises ConfigError."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Carries the offsets of consumer groups over to the target."""
+"""Carry the offsets of consumer groups over to the target."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ALL: Final = "all"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupTranslation:
-    """Carries groups over from `topic` in the cluster of `source` to `target` in the other one.
+    """Carries groups over from `topic` to `target`.
 
-    Groups that are further, or have yet to read older records, stay there. Groups with members in the target are left
-    alone.
+    Groups that are further, or have yet to read older records, stay there. Groups with members in the target are
+    left alone.
     """
 
     source: ClusterAdmin
@@ -35,7 +35,7 @@ class GroupTranslation:
     partitions: tuple[int, ...]
 
     def names(self, asked: Iterable[str]) -> tuple[str, ...]:
-        """Return the requested groups; `all` means each with an offset of the source topic. Raises ConfigError."""
+        """`all` means each group with an offset of the source topic. Raises ConfigError."""
         wanted = tuple(dict.fromkeys(asked))
         if ALL in wanted and len(wanted) > 1:
             raise ConfigError(f"--translate-groups takes names of groups, or `{ALL}`, not both", found=wanted)
@@ -97,7 +97,7 @@ class GroupTranslation:
         return GroupReport(group=group, moved=moved, ahead=ahead, waiting=waiting, behind=behind)
 
     def _has_records(self, partition: int, start: int, end: int) -> bool:
-        """Whether committed records exist. Aborted ones leave only a gap."""
+        """Aborted records leave only a gap."""
         start = max(start, self.destination_brokers.list_offsets(self.target, (partition,), "earliest")[partition])
         if start >= end:
             return False

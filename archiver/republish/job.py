@@ -1,4 +1,4 @@
-"""`replay --to-kafka`: checks, then the transfer, then its offset map and the groups."""
+"""`replay --to-kafka`: checks, the transfer, its offset map, and the groups."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROGRESS_TOPIC: Final = "archiver-replay-progress"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferOrder:
-    """The options of a transfer. `name` defaults to both topics; `creates` creates a missing target."""
+    """`name` defaults to both topics."""
 
     target: str
     name: str | None = None
@@ -52,8 +52,6 @@ class TransferOrder:
 
 
 class TransferJob:
-    """Copies an archive's records to a topic. `source` and `destination` are options of the two clusters."""
-
     def __init__(
         self,
         archive: TopicArchive,
@@ -74,7 +72,7 @@ class TransferJob:
         self._observer = all_of(observer)
 
     def run(self) -> TransferReport:
-        """Check everything, transfer, write the map, carry groups over. Raises ConfigError before any work."""
+        """Raises ConfigError before any work."""
         order, archive = self._order, self._archive
         chosen = self._selection.chosen(archive)
         if not chosen:
@@ -147,7 +145,7 @@ class TransferJob:
     def _translation(
         self, stack: ExitStack, admin: ClusterAdmin, brokers: BrokerClient, partitions: tuple[int, ...]
     ) -> GroupTranslation | None:
-        """Connects now, to fail before the work. `stack` closes it."""
+        """Connect before the work, to fail early. `stack` closes it."""
         if not self._order.groups:
             return None
         source_brokers = stack.enter_context(BrokerClient(self._source))

@@ -1,4 +1,4 @@
-"""The offset map of a transfer: as a file, and to look up positions in the target."""
+"""The offset map of a transfer, as a file and for look-ups."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from archiver.republish.progress_log import Begun, Entry, MovedUpTo
 
 
 def write_offset_map(entries: Iterable[Entry], output: OutputFile) -> int:
-    """Write the map as JSON lines, one for each run of consecutive offsets. Return how many records it has.
+    """Write a JSON line for each run of consecutive offsets. Return the number of records.
 
         {"partition":0,"source":1200,"target":0,"count":5000}
 
-    Source offset 1200 has become target offset 0, and so on for 5,000 records. A partition's lines are in order.
+    Source offset 1200 has become target offset 0, and so on for 5,000 records.
     """
     records = 0
     held: dict[int, Runs] = {}
@@ -42,9 +42,9 @@ def _lines(partition: int, runs: Runs) -> Iterator[bytes]:
 
 @dataclass(slots=True)
 class PlacesInTarget:
-    """Looks up source offsets in a transfer's entries.
+    """Looks up `wanted` source offsets, by partition, in a transfer's entries.
 
-    `wanted` are the offsets by partition. `ends` are the ends of the target's partitions before the entries are read.
+    `ends` are the target's before the entries are read.
     """
 
     wanted: Mapping[int, frozenset[int]]
@@ -75,7 +75,7 @@ class PlacesInTarget:
         self._reached[partition] = entry.next_offset
 
     def of(self, partition: int, offset: int) -> int | None:
-        """Return the target's position for a reader at `offset` in the source; None if it isn't reached yet."""
+        """The target's position for a reader at `offset`; None if it isn't reached yet."""
         if partition not in self._reached or offset > self._reached[partition]:
             return None
         found = self._found.get((partition, offset))

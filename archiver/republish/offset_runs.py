@@ -14,7 +14,7 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """`counts[i]` records from `sources[i]` on have become the records from `targets[i]` on. Both rise strictly."""
+    """`counts[i]` records from `sources[i]` on became the records from `targets[i]` on. Both rise strictly."""
 
     sources: Offsets
     targets: Offsets
@@ -29,7 +29,6 @@ class Runs:
 
     @classmethod
     def of(cls, offsets: Offsets, base: int) -> Self:
-        """Return the runs of records with these offsets, written consecutively from `base` on."""
         starts = np.flatnonzero(np.diff(offsets, prepend=offsets[:1] - 2) != 1).astype(np.int64)
         return cls(offsets[starts], starts + base, np.diff(np.append(starts, len(offsets))).astype(np.int64))
 
@@ -60,7 +59,7 @@ class Runs:
             yield Runs(self.sources[part], self.targets[part], self.counts[part])
 
     def place_of(self, offset: int) -> int | None:
-        """Return the target offset of the first record at or after `offset`; None if there is none."""
+        """The target offset of the first record at or after `offset`."""
         index = int(np.searchsorted(self.sources, offset, side="right")) - 1
         if index >= 0 and offset < self.sources[index] + self.counts[index]:
             return int(self.targets[index] + offset - self.sources[index])

@@ -1,6 +1,7 @@
 """The progress of transfers: a compacted topic, written in the data's transactions.
 
-Every record has a unique key, so compaction keeps all: they are the offset map. Transfers may share the topic.
+Every record has a unique key, so compaction keeps all: they are the offset map. Transfers may share the
+topic.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _LOOK_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The source and target of a transfer, the same in all its runs.
+    """The same in all runs of a transfer.
 
-    `start` and `where` are as the user wrote them. Ids detect recreated topics and tables; empty if unknown.
+    Ids detect recreated topics and tables; empty if unknown.
     """
 
     cluster_id: str
@@ -48,7 +49,7 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
-    """A partition is part of the transfer, from this source offset on."""
+    """A partition's first source offset."""
 
     partition: int
     offset: int
@@ -57,7 +58,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedUpTo:
-    """The selected records of a partition before `next_offset` were copied.
+    """Selected records before `next_offset` were copied.
 
     `sequence` counts a partition's entries from 1. `runs` are this entry's records.
     """
@@ -92,7 +93,7 @@ class ProgressLog:
         return self._progress(self.entries())
 
     def peek(self) -> tuple[dict[int, PartitionProgress], bool]:
-        """Return the result of `read` without waiting for open transactions, and whether there are none."""
+        """As `read` without waiting for open transactions, and whether there are none."""
         end, stable = self._end("high_watermark"), self._end("latest_stable")
         return self._progress(self._between(self._end("earliest"), stable)), stable >= end
 
@@ -110,10 +111,7 @@ class ProgressLog:
         return found
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the committed entries in order, after transactions that were open before the call.
-
-        Raises ReplayError if the log has lost an entry.
-        """
+        """In order, after earlier transactions have ended. Raises ReplayError if the log has lost an entry."""
         stable = self._decided()
         yield from self._between(self._end("earliest"), stable)
 
@@ -152,7 +150,7 @@ class ProgressLog:
         return ProducedRecords(pa.RecordBatch.from_pylist(rows, RECORDS), Codec.ZSTD)
 
     def _decided(self) -> int:
-        """Return the committed end after earlier transactions. Raises LeaderUnavailable if they don't end."""
+        """Raises LeaderUnavailable if earlier transactions don't end."""
         end = self._end("high_watermark")
         deadline = time.monotonic() + 2 * TRANSACTION_SECONDS
         while (stable := self._end("latest_stable")) < end:
@@ -199,7 +197,7 @@ class ProgressLog:
 
 
 def entries_of(partition: int, *, after: int, next_offset: int, runs: Runs) -> Iterator[MovedUpTo]:
-    """Yield bounded entries for these runs. `after` is the sequence of the last entry."""
+    """Of bounded size. `after` is the last entry's sequence."""
     pieces = [*runs.pieces(RUNS_IN_A_RECORD)] or [runs]
     for number, piece in enumerate(pieces, start=after + 1):
         is_last = number == after + len(pieces)

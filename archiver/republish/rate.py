@@ -16,7 +16,7 @@ _STEPS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """At most this many records or bytes per second. None: no limit."""
+    """Limits per second. None: no limit."""
 
     records: int | None = None
     bytes: int | None = None

@@ -1,7 +1,4 @@
-"""Finds records that a target will refuse: too large, or with refused timestamps.
-
-Files are read only if their statistics don't suffice.
-"""
+"""Find records that a target will refuse: too large, or with refused timestamps."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ _ANYBODY: Final = ProducerIdentity(producer_id=0, epoch=0, base_sequence=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetLimits:
-    """A topic's limits: bytes of a compressed batch, and the lowest and highest timestamp (ms)."""
+    """Bytes of a compressed batch, and timestamps (ms)."""
 
     topic: str
     most_bytes: int
@@ -61,7 +58,7 @@ class TargetLimits:
         return cls(topic=topic, most_bytes=most, lowest=now_ms - before, highest=min(now_ms + after, FOREVER))
 
     def refuses_times(self, times: Any) -> Any:
-        """Return which timestamps the topic refuses. -1, no timestamp, is always accepted."""
+        """-1, no timestamp, is always accepted."""
         return ((times < self.lowest) | (times > self.highest)) & (times != NO_TIMESTAMP)
 
 
@@ -83,7 +80,7 @@ class RefusalCheck:
     _needed_bytes: int = 0
 
     def run(self, ranges: Iterable[RowRange]) -> None:
-        """Raise ConfigError if the target refuses a selected record of these ranges."""
+        """Raises ConfigError if the target refuses a selected record."""
         for file, selected, largest in files_of(self.archive, ranges):
             is_large = largest is None or largest + BATCH_OVERHEAD > self.limits.most_bytes
             if largest is not None:
@@ -161,7 +158,7 @@ class RefusalCheck:
 
 
 def needed_settings(archive: TopicArchive, selection: Selection) -> dict[str, str]:
-    """Return the settings for a topic that takes each selected record, however compressed."""
+    """For a topic that accepts each selected record, however compressed."""
     largest = 0
     for _, selected, stated in files_of(archive, selection.resolve(archive)):
         largest = max(largest, _largest_in(archive, selected) if stated is None else stated)
@@ -175,7 +172,7 @@ def _largest_in(archive: TopicArchive, selected: RowRange) -> int:
 
 
 def files_of(archive: TopicArchive, ranges: Iterable[RowRange]) -> Iterator[tuple[TableFile, RowRange, int | None]]:
-    """Yield each file, its part of the range, and its largest record (None: unknown)."""
+    """Each file with its part of the range and its largest record (None: unknown)."""
     snapshot = archive.snapshot
 
     def stated(file: TableFile) -> int | None:

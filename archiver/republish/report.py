@@ -11,7 +11,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionTransfer:
-    """The progress over all runs, in offsets of the source; `next_offset` is exclusive."""
+    """Over all runs, in offsets of the source; `next_offset` is exclusive."""
 
     partition: int
     start_offset: int
@@ -22,10 +22,10 @@ class PartitionTransfer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupReport:
-    """A consumer group whose offsets were carried over.
+    """Partitions in `moved` have new offsets; in `ahead` the group is further already.
 
-    Partitions in `moved` have new offsets; in `ahead` the group is further already, in `waiting` the transfer hasn't
-    reached it, in `behind` the group has yet to read records from before the transfer. `problem`: why nothing was done.
+    In `waiting` the transfer hasn't reached the group, in `behind` the group has yet to read records from before
+    the transfer. `problem`: why nothing was done.
     """
 
     group: str
@@ -37,7 +37,7 @@ class GroupReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the group's position in the target is the same as in the source, or further."""
+        """Whether the group's position in the target is at least the source's."""
         return self.problem is None and not self.waiting and not self.behind
 
 
@@ -57,7 +57,6 @@ class TransferReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether all requested group offsets were carried over."""
         return all(group.succeeded for group in self.groups)
 
 
@@ -68,7 +67,7 @@ class TransferNoted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferStarted:
-    """`behind` offsets of the source are left. `resumed`: an earlier run has copied some."""
+    """`behind` offsets are left. `resumed`: an earlier run copied some."""
 
     transfer: str
     topic: str
@@ -79,7 +78,7 @@ class TransferStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferMoved:
-    """A transaction was committed. `behind` is what is left; the other numbers are this run's."""
+    """A transaction was committed. `behind` offsets are left."""
 
     records: int
     size_bytes: int

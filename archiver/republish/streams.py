@@ -22,7 +22,7 @@ class PieceLimits:
 
 @dataclass(frozen=True, slots=True)
 class StreamPiece:
-    """Records to send; None if none was selected. `next_offset` is the source's after them."""
+    """`records` is None if none was selected. `next_offset` is the source's after them."""
 
     records: ProducedRecords | None
     next_offset: int

@@ -1,4 +1,4 @@
-"""The target topic: created if requested, and checked before any record is sent."""
+"""The target topic, checked before any record is sent."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PROGRESS: Final = {"cleanup.policy": "compact", TIMESTAMP_TYPE: "CreateTime"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A checked topic. `id` is empty if the cluster has no topic ids."""
+    """`id` is empty if the cluster has no topic ids."""
 
     name: str
     id: str
@@ -47,7 +47,7 @@ def create_target(admin: ClusterAdmin, name: str, partitions: int, settings: Map
 
 
 def check_target(brokers: BrokerClient, admin: ClusterAdmin, name: str, *, partitions: tuple[int, ...]) -> Target:
-    """Check that the target accepts these partitions' records unchanged. Raises ConfigError."""
+    """Raises ConfigError unless the target accepts these partitions' records unchanged."""
     try:
         described = brokers.describe([name])[name]
     except UnknownTopic as error:
@@ -94,7 +94,7 @@ def check_same(brokers: BrokerClient, target: Target) -> None:
 
 
 def check_progress_topic(brokers: BrokerClient, admin: ClusterAdmin, name: str) -> None:
-    """Create the progress topic unless it exists. Raises ConfigError if it would lose entries."""
+    """Create the topic if missing. Raises ConfigError if it would lose entries."""
     try:
         brokers.describe([name])
     except UnknownTopic:

@@ -1,4 +1,4 @@
-"""One transaction of a transfer: records, and their progress entries."""
+"""One transaction of a transfer: records and their progress entries."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ class _Waiting:
 
 
 class TransferTransaction:
-    """Writes records, and commits them together with their progress."""
-
     def __init__(
         self, writer: TransactionalWriter, log: ProgressLog, target: str, progress: dict[int, PartitionProgress]
     ) -> None:
@@ -48,7 +46,7 @@ class TransferTransaction:
         return not self._waiting
 
     def begin(self, partitions: list[Begun]) -> None:
-        """Commit that these partitions are part of the transfer, before any of their records."""
+        """Commit the partitions before any of their records."""
         if partitions:
             self._writer.write(self._log.topic, {PARTITION: self._log.batch(partitions)})
             self._writer.commit()
@@ -79,7 +77,6 @@ class TransferTransaction:
             self._waiting[partition] = _Waiting(next_offset)
 
     def commit(self) -> dict[int, Runs]:
-        """Commit the records and their progress. Return the runs of each partition."""
         entries: list[Entry] = []
         moved: dict[int, Runs] = {}
         reached = dict(self.progress)

@@ -1,6 +1,6 @@
-"""Copies the records of an archive to a Kafka topic, each exactly once over all runs.
+"""Copy the records of an archive to a Kafka topic, each exactly once over all runs.
 
-A run first fences earlier runs and aborts their open transactions, then continues from their progress.
+A run first fences earlier runs and aborts their open transactions.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _FIRST_PAUSE: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferSettings:
-    """A transfer's name and settings. `appends` allows a target with other records."""
+    """`appends` allows a target with other records."""
 
     name: str
     progress_topic: str
@@ -56,7 +56,7 @@ class TransferSettings:
 
 
 class Transfer:
-    """One run of a transfer. Raises the errors of the archive and the brokers; commits stay."""
+    """Raises the errors of the archive and the brokers; commits stay."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Transfer:
         self._started_at = time.monotonic()
 
     def check(self) -> None:
-        """Raise ConfigError if the transfer can't run. Nothing is written or fenced."""
+        """Raises ConfigError. Nothing is written or fenced."""
         progress, is_decided = self.log.peek()
         self._check_course(progress)
         if is_decided:
@@ -101,7 +101,6 @@ class Transfer:
                 yield replace(selected, start_offset=start)
 
     def run(self) -> TransferReport:
-        """Copy everything that is selected now, with retries."""
         failures, committed = 0, 0
         resumed: bool | None = None
         while True:

@@ -124,7 +124,7 @@ def _check_counts(rewrite: Rewrite, known: Mapping[str, TableFile]) -> None:
 
 
 def _takes_place_of(done: Rewrite, other: Rewrite) -> bool:
-    """Whether a landed rewrite did the work of another or took its old files, so that this can't land."""
+    """Whether a landed rewrite did the work of `other` or took its old files."""
     if other.groups:
         return not {*done.old_paths}.isdisjoint(other.old_paths)
     return not done.first_offsets.keys().isdisjoint(other.first_offsets) or bool(done.erased and other.erased)
@@ -146,7 +146,6 @@ def _changed(
 
 
 def _is_same(found: TableFile | None, read: TableFile) -> bool:
-    """True if it is still in the table without further deletes."""
     return found is not None and _deletes(found) == _deletes(read)
 
 

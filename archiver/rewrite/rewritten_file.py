@@ -1,4 +1,4 @@
-"""A new file with rows of old ones: spooled, read back, and uploaded only if it has their records."""
+"""A new file with rows of old ones, uploaded only if it has their records."""
 
 from __future__ import annotations
 
@@ -27,10 +27,7 @@ Refuses: TypeAlias = Callable[[pa.RecordBatch, pa.RecordBatch, KnownMappings], b
 
 
 class RewrittenFile:
-    """A new file. As a context manager, drops the file on an error.
-
-    `close` sets `info`. Methods raise StorageError.
-    """
+    """Dropped on an error. `close` sets `info`. Methods raise StorageError."""
 
     info: DataFileInfo
 
@@ -62,7 +59,6 @@ class RewrittenFile:
 
     @property
     def size_bytes(self) -> int:
-        """Includes an estimate for buffered rows."""
         return self._writer.size_bytes
 
     @property
@@ -70,13 +66,12 @@ class RewrittenFile:
         return self._digest
 
     def write(self, rows: pa.RecordBatch, records: pa.RecordBatch | None = None) -> None:
-        """Append rows. `records` are digested unless `close` gets the digest."""
+        """`records` are digested unless `close` gets the digest."""
         self._writer.write(rows)
         if records is not None:
             self._digest += RecordDigest.of_seen(records)
 
     def abort(self) -> None:
-        """Drop the file unless it is closed."""
         self._writer.abort()
 
     def close(
@@ -89,10 +84,7 @@ class RewrittenFile:
         recognition: Recognition | None = None,
         partition: PartitionTuple = UNPLACED,
     ) -> DataFileInfo:
-        """Finish the file.
-
-        `start` names it: Kafka partition and first offset; None if the rows are of several ranges.
-        """
+        """`start` is partition and first offset for the name; None if rows are of several ranges."""
         at = (start.partition, start.start_offset) if isinstance(start, SegmentOrigin) else start or (None, None)
         name = DataFileName(
             topic=self._target.topic,
@@ -115,7 +107,7 @@ class RewrittenFile:
     def check(self, old: str, refuses: Refuses | None = None) -> None:
         """Read the file back from the spool.
 
-        Raises UpkeepError unless it has the written records, and none that it `refuses`; then the file `old` stays.
+        Raises UpkeepError unless it has the written records, and none that it `refuses`; then `old` stays.
         """
         digest, rows, is_refused = RecordDigest(), 0, False
         mappings = KnownMappings(self._target.topic)
@@ -135,7 +127,6 @@ class RewrittenFile:
             )
 
     def upload(self) -> DataFileInfo:
-        """Upload the closed file and remove it from the spool."""
         pass_point(FaultPoint.BEFORE_UPLOAD)
         self._target.objects.upload(self._local, self.info.path, expected=self.info.size_bytes)
         pass_point(FaultPoint.AFTER_UPLOAD)

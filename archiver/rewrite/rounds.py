@@ -21,7 +21,7 @@ Done = TypeVar("Done")
 
 
 def in_rounds(attempt: Callable[[], Done | None], *, table: str, may_be: str) -> Done:
-    """Repeat an attempt while it returns None. Raises CatalogUnreachable (retryable) after the last round."""
+    """Repeat while `attempt` returns None. Raises CatalogUnreachable (retryable) after the last."""
     for _ in range(ROUNDS):
         done = attempt()
         if done is not None:
@@ -42,7 +42,7 @@ def commit_batches(
 ) -> bool:
     """Commit batch by batch; return False at the first whose old files changed.
 
-    `plan` makes a batch's rewrite on the current table, or None. Raises like `put_in_place`.
+    `plan` makes a rewrite on the current table, or None. Raises like `put_in_place`.
     """
     for batch in batches:
         table = work.catalog.reload(table)

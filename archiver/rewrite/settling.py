@@ -75,7 +75,7 @@ SILENT_SECONDS: Final = 3_600.0
 
 
 def check_goes_on(rewrite: Rewrite, topic: TopicRow, registry: Registry) -> None:
-    """Raise RewriteRefused if another run ended the rewrite. Call it after loading the table for an attempt."""
+    """Raise RewriteRefused if another run ended the rewrite. Load the table first."""
     if not registry.rewrites.may_go_on(topic, rewrite):
         raise RewriteRefused(
             "another run gave this rewrite up, as it wasn't committed for an hour; nothing was changed. Run it again",
@@ -87,7 +87,7 @@ def check_goes_on(rewrite: Rewrite, topic: TopicRow, registry: Registry) -> None
 def end_silent(
     rewrites: Sequence[Rewrite], topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable]
 ) -> frozenset[str]:
-    """Begin to end old enough `rewrites` without an outcome; return the commit ids that can't land any more.
+    """Begin to end old rewrites; return the commit ids that can't land any more.
 
     Check the table afterwards: a rewrite that landed is there by then.
     """
@@ -112,8 +112,6 @@ def _sequence(table: ArchiveTable) -> int:
 
 
 class RewriteOutcome(Enum):
-    """Landed, never will, or may still land."""
-
     LANDED = auto()
     DISPLACED = auto()
     OPEN = auto()
@@ -122,9 +120,9 @@ class RewriteOutcome(Enum):
 def outcome_of(
     rewrite: Rewrite, table: ArchiveTable, files: Container[str], registry: Registry, journal: TableJournal
 ) -> RewriteOutcome:
-    """Judge a rewrite whose commit the table doesn't name. `files` are its files in the table.
+    """Judge a rewrite whose commit the table doesn't name. Record named ones first.
 
-    Record the named ones first. Raises RegistryError and StorageError.
+    Raises RegistryError and StorageError.
     """
     if any(path in files for path in rewrite.new_paths):
         return RewriteOutcome.LANDED
@@ -154,14 +152,13 @@ def _of_a_note(rewrite: Rewrite, table: ArchiveTable, registry: Registry) -> Rew
 
 
 def _has_moved(table: ArchiveTable, rewrite: Rewrite, registry: Registry) -> bool:
-    """Whether partitions begin as a rewrite without files intended, and no other known act did that."""
     if not rewrite.first_offsets or rewrite.new_paths or not rewrite.is_moved_in(table.first_offsets):
         return False
     return not rewrite.is_moved_in(registry.retention.first_offsets(table.topic))
 
 
 def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
-    """Whether a removal is in the table although its snapshots expired.
+    """Whether a removal landed although its snapshots expired.
 
     The table must not have more rows of the offsets than were to stay.
     """
@@ -182,6 +179,5 @@ def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
 
 
 def _is_done_by_another(rewrite: Rewrite, journal: TableJournal) -> bool:
-    """Whether another rewrite, not this one, took the old files."""
     takers = journal.takers({*rewrite.old_paths})
     return bool(takers) and rewrite.commit_id not in takers

@@ -1,4 +1,4 @@
-"""How tasks rewrite the files of a topic. A value that pickles."""
+"""How tasks rewrite a topic's files. Picklable."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # tasks need none of it
 class RewriteTarget(TopicFiles):
     """`column_names` and `bloom_filters` (false positive rates) are by field id.
 
-    Buffered rows take at most `pending_bytes` per task (`partition_memory`).
+    `pending_bytes` (`partition_memory`) bounds buffered rows per task.
     """
 
     table_properties: Mapping[str, str]
@@ -54,7 +54,7 @@ class RewriteTarget(TopicFiles):
         )
 
     def layout(self, schema: pa.Schema, version: int, mappings: Mapping[int, str]) -> SegmentLayout:
-        """`mappings` are the texts of the versions of its rows, and of `version`."""
+        """`mappings` must have the versions of the rows, and `version`."""
         return SegmentLayout(
             schema=schema,
             mapping=mappings[version],

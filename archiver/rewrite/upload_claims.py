@@ -15,7 +15,7 @@ RENEW_SECONDS: Final = 600.0
 
 
 class UploadClaims:
-    """The claims of one run. Call `keep` regularly: it renews due claims."""
+    """Call `keep` regularly: it renews due claims."""
 
     def __init__(self, registry: Registry, topic: TopicRow) -> None:
         self._registry = registry
@@ -27,9 +27,9 @@ class UploadClaims:
     @classmethod
     @contextmanager
     def of_run(cls, registry: Registry, topic: TopicRow, *, is_noted: bool = True) -> Iterator[UploadClaims]:
-        """Claims until the block ends; claims of a killed run expire at the age of orphans.
+        """Claims of a killed run expire at the age of orphans.
 
-        Use `is_noted=False` for a run without changes.
+        `is_noted=False` is for a run without changes.
         """
         claims = cls(registry, topic)
         if is_noted:

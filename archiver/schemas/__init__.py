@@ -1,4 +1,4 @@
-"""Schemas from files and a schema registry, and the envelopes of values."""
+"""Schemas from files and a schema registry, and envelopes of values."""
 
 from archiver.schemas.bloom_columns import bloom_columns
 from archiver.schemas.decode import decode_in_parts, decode_values, has_errors

@@ -1,4 +1,4 @@
-"""The columns of `bloom_filters` by field ids, which renames don't change."""
+"""Columns of `bloom_filters` by field ids, which renames don't change."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ _SHOWN: Final = 3
 
 
 def bloom_columns(config: TopicConfig, assignment: Assignment, table: Schema | None) -> dict[int, float] | None:
-    """Return the configured filters by field id. None: left to the table.
+    """None: left to the table. Raises ConfigError for an unknown column or a useless filter.
 
-    Paths are looked up among the columns of the newest version, of `table` and of earlier versions, latest first.
-    Raises ConfigError for an unknown column or a useless filter.
+    Paths are looked up in the newest version, `table` and earlier versions.
     """
     if config.bloom_filters is None:
         return None

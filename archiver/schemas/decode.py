@@ -1,4 +1,4 @@
-"""Decodes keys or values to rows, with or without envelopes.
+"""Decode keys or values to rows, with or without envelopes.
 
 `__prefix__` has the envelope's bytes, null if a header has it.
 """
@@ -29,9 +29,9 @@ def decode_values(
     headers: pa.ListArray | None = None,
     seen: set[SchemaNumber] | None = None,
 ) -> pa.StructArray:
-    """Decode to rows. Raises what `decode_enveloped` raises.
+    """`headers` may have the envelopes. Raises as `decode_enveloped`.
 
-    `headers` may have the envelopes. Known ids and GUIDs are added to `seen`.
+    Known ids and GUIDs are added to `seen`.
     """
     if envelope is None or not has_errors(mapping):
         return mapping.decode(values)
@@ -41,7 +41,7 @@ def decode_values(
 def decode_in_parts(
     records: pa.RecordBatch, decode: Callable[[pa.RecordBatch], Decoded]
 ) -> Iterator[tuple[pa.RecordBatch, Decoded]]:
-    """Yield records in order with what `decode` makes of them; halves if it raises RowsTooLargeError for several."""
+    """Yield records with their decoded form; after RowsTooLargeError halves of them. Raises it for a single row."""
     try:
         decoded = decode(records)
     except RowsTooLargeError:
@@ -55,7 +55,7 @@ def decode_in_parts(
 
 
 def has_errors(mapping: ValueMapping) -> bool:
-    """Whether rows have the column `__err__`. Raw values have none."""
+    """Raw values have no column `__err__`."""
     return bool(mapping.arrow_type.get_field_index(names.ERR) >= 0)
 
 
@@ -67,9 +67,9 @@ def decode_enveloped(
     headers: pa.ListArray | None = None,
     seen: set[SchemaNumber] | None = None,
 ) -> pa.StructArray:
-    """Decode values with envelopes. A refused envelope's row has only `__raw__` and `__err__`.
+    """A refused envelope's row has only `__raw__` and `__err__`.
 
-    Known ids and GUIDs are added to `seen`. Raises subclasses of SchemaRegistryError as `EnvelopeReader.read` does.
+    Known ids and GUIDs are added to `seen`. Raises subclasses of SchemaRegistryError.
     """
     found = reader.read(values, headers)
     if seen is not None:

@@ -1,4 +1,4 @@
-"""The interface of a format's settings: schemas, envelopes, names in a registry."""
+"""The interface of a format's settings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SectionT_contra = TypeVar("SectionT_contra", bound=FormatSection, contravariant=
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaPlace:
-    """The key or value of a topic. `subjects` queries the schema registry, if any."""
+    """The key or value of a topic."""
 
     topic: str
     part: Part
@@ -42,7 +42,7 @@ class SchemaPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposedFile:
-    """A schema file to compare with a table. `topic` and `today` are None without a table.
+    """`topic` and `today` are None without a table.
 
     `message` names the type if the file has several; `imports` are folders.
     """
@@ -56,7 +56,7 @@ class ProposedFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferredSchema:
-    """A schema's text, how many of the sampled `values` it leaves raw, and why."""
+    """`raw` counts sampled values that it leaves raw, for these `reasons`."""
 
     text: str
     values: int
@@ -66,16 +66,16 @@ class InferredSchema:
 
 
 class SchemaInference(Protocol):
-    """A function that proposes a schema by samples. With `base`, the proposal extends it."""
+    """Proposes a schema, as an extension of `base`."""
 
     def __call__(
         self, samples: Iterable[pa.BinaryArray], *, title: str, base: DeclaredSchema | None = None
     ) -> InferredSchema:
-        """Raise ConfigError if that isn't possible."""
+        """Raises ConfigError."""
 
 
 class FormatSettings(Protocol[SectionT_contra]):
-    """A format; methods get its `settings`."""
+    """A format of keys and values."""
 
     @property
     def name(self) -> str: ...
@@ -85,21 +85,18 @@ class FormatSettings(Protocol[SectionT_contra]):
 
     @property
     def kind(self) -> SchemaKind[Any] | None:
-        """How schema registries keep its schemas. None if they don't."""
+        """None if schema registries don't keep its schemas."""
 
     @property
     def registered_section(self) -> str | None:
-        """A section, as TOML, for schemas in the schema registry. None if they can't be there."""
+        """As TOML. None if schema registries can't have its schemas."""
 
     @property
     def inference(self) -> SchemaInference | None:
         """None if values can't be typed without their schema."""
 
     def source_schema(self, settings: SectionT_contra, place: SchemaPlace) -> DeclaredSchema | None:
-        """Return the configured schema. None if the format has none.
-
-        Raises ConfigError if a file can't be read, and subclasses of SchemaRegistryError.
-        """
+        """Raises ConfigError if a file can't be read, and subclasses of SchemaRegistryError."""
 
     def envelope_reader(
         self, settings: SectionT_contra, schema: DeclaredSchema | None, place: SchemaPlace
@@ -107,14 +104,14 @@ class FormatSettings(Protocol[SectionT_contra]):
         """None for values without envelopes."""
 
     def next_schema(self, file: ProposedFile, settings: SectionT_contra | None) -> DeclaredSchema:
-        """Return the schema that a topic would have with this file. `settings` are None for another format.
+        """Return the topic's schema with this file. `settings` are None for another format.
 
         Raises ConfigError if the file can't be read, or today's schema is of another format.
         """
 
 
 def mapping_options(topic: TopicSection) -> MappingOptions:
-    """Return the options of columns. If key and value have different limits, the wider ones count."""
+    """If key and value have different limits, the wider ones apply."""
     limits = [limit for limit in (topic.key.column_limits, topic.value.column_limits) if limit is not None]
     if not limits:
         return MappingOptions()

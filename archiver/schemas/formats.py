@@ -19,12 +19,12 @@ from schema_mapping.value_format import DeclaredSchema
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """The known formats. Unclaimed file endings belong to the first one."""
+    """Other file endings belong to the first format."""
 
     entries: tuple[FormatSettings[Any], ...]
 
     def of(self, settings: FormatSection) -> FormatSettings[Any]:
-        """Return a section's format. Raises ConfigError if none has its name."""
+        """Raises ConfigError."""
         for entry in self.entries:
             if entry.name == settings.format:
                 return entry
@@ -47,15 +47,15 @@ class Formats:
         return self.of(settings).envelope_reader(settings, schema, place) if settings.has_envelopes else None
 
     def next_schema(self, file: ProposedFile, settings: FormatSection | None = None) -> DeclaredSchema:
-        """As `FormatSettings.next_schema`. Without a schema, the file's ending decides the format."""
+        """Without a schema, the file's ending decides the format."""
         if settings is not None and settings.has_schema:
             return self.of(settings).next_schema(file, settings)
         return self._of_file(file.path).next_schema(file, None)
 
     def inference_of(self, settings: FormatSection | None) -> SchemaInference:
-        """Return how schemas of a section's format are inferred; without a schema, of the first format that can.
+        """Without a schema, of the first format that can infer.
 
-        Raises ConfigError if its schemas are in a schema registry, or can't be inferred.
+        Raises ConfigError if schemas are in a schema registry, or can't be inferred.
         """
         if settings is None or not settings.has_schema:
             return next(entry.inference for entry in self.entries if entry.inference is not None)

@@ -14,8 +14,6 @@ from schema_mapping.value_format import DeclaredSchema
 
 @dataclass(frozen=True, slots=True)
 class RawSettings:
-    """The settings of raw keys and values."""
-
     name: str = "raw"
     suffixes: tuple[str, ...] = ()
     kind: None = None
@@ -29,7 +27,7 @@ class RawSettings:
     ) -> EnvelopeReader | None: ...
 
     def next_schema(self, file: ProposedFile, settings: RawFormat | None) -> DeclaredSchema:  # noqa: ARG002
-        """Raise ConfigError: raw bytes have no schema."""
+        """Raises ConfigError."""
         raise ConfigError("raw keys and values have no schema", file=str(file.path))
 
 

@@ -8,7 +8,7 @@ from archiver.errors import ConfigError
 
 
 def read_schema_file(path: Path) -> bytes:
-    """Raise ConfigError, with the file, if that fails."""
+    """Raises ConfigError, with the file."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -18,7 +18,7 @@ def read_schema_file(path: Path) -> bytes:
 
 
 def read_schema_text(path: Path) -> str:
-    """Raise ConfigError, with the file, if that fails or the file isn't UTF-8."""
+    """Raises ConfigError, with the file, also if it isn't UTF-8."""
     try:
         return read_schema_file(path).decode()
     except UnicodeDecodeError as error:

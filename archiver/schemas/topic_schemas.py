@@ -1,4 +1,4 @@
-"""Reads a topic's schemas from files or the schema registry."""
+"""Read a topic's schemas from files or the schema registry."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSchemas:
-    """A topic's settings, schemas and envelope readers. `news` are the registry's new answers.
+    """A topic's settings, schemas and envelope readers. `news` are the registry's.
 
     `schema_registry_down` is its error if the last known schemas were used.
     """
@@ -42,7 +42,7 @@ class TopicSchemas:
 
     @staticmethod
     def check(config: TopicConfig, section: SchemaRegistrySection | None = None) -> None:
-        """Check what needs no schema registry. Raises ConfigError with the topic and the file."""
+        """Requests no schema registry. Raises ConfigError with the topic and the file."""
         for part, settings in _parts(config):
             if not settings.has_envelopes:
                 _read(config, part, settings, None, FORMATS)
@@ -62,10 +62,7 @@ class TopicSchemas:
         registry: Registry,
         formats: Formats = FORMATS,
     ) -> TopicSchemas:
-        """Read the schemas, or the last known ones from `registry` (Postgres).
-
-        `known` is None if the topic was never archived. Raises what `read` raises.
-        """
+        """Recall the last known schemas from `registry` (Postgres). Raises as `read`."""
         name = schema_registry_name(config, section)
         remembered = NOTHING
         if name is not None and known is not None:
@@ -81,10 +78,7 @@ class TopicSchemas:
         *,
         formats: Formats = FORMATS,
     ) -> TopicSchemas:
-        """Read the schemas. `remembered` are the last known ones.
-
-        Raises ConfigError with the topic and the file, and subclasses of SchemaRegistryError.
-        """
+        """Raises ConfigError with the topic and the file, and subclasses of SchemaRegistryError."""
         uses = section is not None and has_envelopes(config)
         subjects = Subjects(section, remembered) if section is not None and uses else None
         key, value = (_read(config, part, settings, subjects, formats) for part, settings in _parts(config))
@@ -102,10 +96,7 @@ class TopicSchemas:
         return replace(schemas, key_envelope=readers[0], value_envelope=readers[1], schema_registry_down=down)
 
     def readers_of(self, row: RowMapping) -> tuple[EnvelopeReader | None, EnvelopeReader | None]:
-        """Return envelope readers for records decoded with `row`.
-
-        Raises ConfigError if the section names another format than `row` has.
-        """
+        """For records decoded with `row`. Raises ConfigError if the section names another format."""
         for (part, settings), schema in zip(_parts(self.config), (row.key_schema, row.value_schema), strict=True):
             if schema is not None and settings.format != schema.format:
                 raise ConfigError(
@@ -127,12 +118,12 @@ class TopicSchemas:
 
 
 class SchemaReader(Protocol):
-    """A function like `TopicSchemas.read_or_recall`."""
+    """As `TopicSchemas.read_or_recall`."""
 
     def __call__(
         self, config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
     ) -> TopicSchemas:
-        """Raise ConfigError, and subclasses of SchemaRegistryError."""
+        """Raises ConfigError, and subclasses of SchemaRegistryError."""
 
 
 def _parts(config: TopicConfig) -> tuple[tuple[Part, FormatSection], ...]:

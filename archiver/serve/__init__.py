@@ -1,7 +1,6 @@
-"""Servers that give an archive to unmodified clients, without Kafka, Spark or writing a table.
+"""Servers that give an archive to unmodified clients.
 
-`reading` serves whole batches and knows no protocol; `kafka` implements the protocol; `nodes` makes a cluster;
-`security` is shared with `archiver/flight`.
+`reading` knows no protocol, `kafka` implements it, `nodes` makes a cluster. `archiver/flight` also uses `security`.
 """
 
 __all__ = ["heap", "kafka", "nodes", "processes", "security"]

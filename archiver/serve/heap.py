@@ -1,10 +1,9 @@
-"""Make the allocators of a server reuse freed memory, and return the rest of it to the system; time collections.
+"""Makes allocators reuse freed memory and return the rest; times collections.
 
-Batches, columns and files come and go in pieces of a megabyte, in several threads; some live as long as a slow client
-takes them. Without reuse, touching new pages takes as long as decoding. Without returning, freed pieces between used
-ones add up to gigabytes.
+Buffers of a megabyte come and go in several threads. Without reuse, touching new pages takes as long as decoding;
+without returning, free pages add up to gigabytes.
 
-Python's collector stops all threads while it looks at the objects. A large request makes hundred thousands of them.
+Python's collector stops all threads.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MOST_PUT_OFF: Final = 12
 def share_one_allocator() -> None:
     """Use malloc in Arrow, with few arenas. Call this before Arrow is loaded.
 
-    Blocks of 16 MiB or more are returned at once. A given `ARROW_DEFAULT_MEMORY_POOL` is kept.
+    Blocks of 16 MiB or more are returned at once.
     """
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     with suppress(OSError, AttributeError):  # another C library
@@ -45,30 +44,25 @@ def share_one_allocator() -> None:
 
 
 def give_freed_memory_back() -> None:
-    """Return all free memory to the system, including free pages between used ones."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def leave_out_of_collections() -> None:
-    """Have Python's collector pass over all objects of this moment, most of which live as long as the process.
-
-    It looks at other old objects only in `Collections`.
-    """
+    """Most present objects live as long as the process. Other old ones are collected by `Collections`."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_YOUNG, _NEVER)
 
 
 class Collections:
-    """Frees old objects that refer to each other, if possible when the server is not busy: then there are few."""
+    """Frees cycles of old objects."""
 
     def __init__(self, is_busy: Callable[[], bool]) -> None:
         self._is_busy = is_busy
         self._put_off = 0
 
     def collect_if_due(self) -> bool:
-        """Collect, but at most `MOST_PUT_OFF` times in a row put it off if the server is busy."""
         if self._is_busy() and self._put_off < MOST_PUT_OFF:
             self._put_off += 1
             return False

@@ -1,4 +1,4 @@
-"""Several processes as one server. Each is a node with its port, and is restarted when it dies."""
+"""Several processes as one server: each is a node with its port, restarted when it dies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HIGHEST_PORT: Final = 0xFFFF
 
 
 def share(config: Config, index: int, count: int) -> Mapping[str, str]:
-    """Return environment variables for one of `count` processes: divided memory, numbered ports and node ids."""
+    """Return a process's environment: divided memory, numbered ports and node ids."""
     serve = config.serve
     keys = {
         "ARCHIVER__SERVE__LISTEN": shifted(serve.listen, index, "serve.listen"),
@@ -47,7 +47,7 @@ def share(config: Config, index: int, count: int) -> Mapping[str, str]:
 
 
 def shifted(address: str, by: int, key: str) -> str:
-    """Return HOST:PORT with a port `by` higher, except port 0. Raises ConfigError above 65535."""
+    """Port 0 stays. Raises ConfigError above 65535."""
     host, _, port = address.rpartition(":")
     if int(port) == 0:
         return address
@@ -66,7 +66,7 @@ class _Slot:
 
 
 class Processes:
-    """Keeps `count` processes running until a signal comes. Each runs `work` with its number."""
+    """Runs `work` with a number in each process, until a signal."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class Processes:
         first_delay: float = _FIRST_DELAY,
         grace: float = _GRACE_SECONDS,
     ) -> None:
-        """If a first start exits with the code `gives_up`, all end."""
+        """If a first start exits with `gives_up`, all end."""
         self._work = work
         self._args = args
         self._gives_up = gives_up
@@ -88,7 +88,7 @@ class Processes:
         self._signal = 0
 
     def run(self) -> int:
-        """Run all processes. Return the signal that ended them, or minus the exit code of a failed start."""
+        """Return the ending signal, or minus the exit code of a failed start."""
         before = {number: signal.signal(number, self._asked) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             while not self._signal:

@@ -24,7 +24,7 @@ SPARK_FACTOR: Final = 4.0
 
 
 def checks_of(config: Config, *, seconds: float, with_spark: bool = True) -> tuple[Check, ...]:
-    """Return the checks in the report's order. No finding takes longer than `seconds`."""
+    """No finding takes longer than `seconds`."""
     checks = [
         Check(part=CONFIGURATION, look=lambda: _look_at_topics(config), seconds=seconds),
         Check(part="Spool", look=lambda: look_at_spool(config.archive), seconds=seconds),

@@ -1,4 +1,4 @@
-"""The topics of a cluster: their sizes, sections and tables."""
+"""A cluster's topics."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicSize:
-    """A topic's partitions and the offsets that its logs span; None if unknown."""
+    """`offsets` is the number that its logs span. None: unknown."""
 
     topic: str
     partitions: int | None = None
@@ -27,11 +27,7 @@ class TopicSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedTopic:
-    """A topic of the cluster, the configuration or the archive.
-
-    `size` is None if the cluster lacks it. `section` is the matching section, `archived_to` its table. Rows of a topic
-    with the source `flight` come from Flight clients: its size has the configured partitions.
-    """
+    """`size` is None if the cluster lacks it, or has a `flight` topic's configured partitions."""
 
     topic: str
     size: TopicSize | None
@@ -42,10 +38,7 @@ class ListedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicList:
-    """The topics by name. `registry_error` is set if Postgres couldn't return the archived ones.
-
-    `cluster_id` is None if the configuration names no brokers.
-    """
+    """`registry_error`: Postgres couldn't list archived topics. `cluster_id` is None without brokers."""
 
     cluster_id: str | None
     topics: tuple[ListedTopic, ...]
@@ -53,7 +46,7 @@ class TopicList:
 
 
 def list_topics(config: Config, wanted: Iterable[str] = ()) -> TopicList:
-    """List the topics that match a glob of `wanted` (default: all). Raises BrokerClient's errors."""
+    """`wanted` are globs (default: all). Raises BrokerClient's errors."""
     globs = tuple(wanted) or ("*",)
     sizes: dict[str, TopicSize] = {}
     cluster_id = None

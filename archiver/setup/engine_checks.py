@@ -1,4 +1,4 @@
-"""Checks how engines and the catalog will treat the tables."""
+"""Checks how engines and the catalog treat the tables."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ ENGINES: Final = "Engines"
 
 
 def look_at_engines(config: Config) -> Iterator[Finding]:
-    """Warn of columns that engines refuse, and of a catalog that rewrites or deletes files.
-
-    Topics with unreadable schemas are left out, as in all checks: another one reports them.
-    """
+    """Topics with unreadable schemas are left out: another check reports them."""
     warned = False
     if (note := upkeep_note(config.catalog)) is not None:
         warned = True

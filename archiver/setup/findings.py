@@ -1,4 +1,4 @@
-"""Findings of independent checks with time limits."""
+"""Findings with time limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CheckOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A finding about a subject (`part` "Kafka", `subject` "topic orders")."""
+    """`part` is "Kafka", `subject` "topic orders"."""
 
     part: str
     subject: str = ""
@@ -42,7 +42,7 @@ def failure(part: str, error: ContextError, subject: str = "") -> Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """A check of one part, abandoned with its thread if a finding takes longer than `seconds`."""
+    """Abandoned with its thread if a finding takes longer than `seconds`."""
 
     part: str
     look: Callable[[], Iterator[Finding]]

@@ -1,7 +1,4 @@
-"""Renders a first `archiver.toml` from samples.
-
-Nothing is guessed: a topic is kept raw unless a schema registry identifies its format.
-"""
+"""Renders a first `archiver.toml`. Topics stay raw unless a schema registry identifies their format."""
 
 from __future__ import annotations
 
@@ -44,7 +41,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicDraft:
-    """A topic's size, and its sampled keys and values; `error`: why there are none."""
+    """`error`: why there are no samples."""
 
     size: TopicSize
     keys: Sampled | None = None
@@ -59,10 +56,7 @@ class TopicDraft:
 
 
 def registered_formats(registry: SchemaRegistry, topic: str, keys: Sampled, values: Sampled) -> dict[str, str]:
-    """Return the formats of key and value, if all samples have schema ids of one kind.
-
-    Raises subclasses of SchemaRegistryError.
-    """
+    """Only if all samples have schema ids of one kind. Raises subclasses of SchemaRegistryError."""
     registered = {}
     for part, sampled in (("key", keys), ("value", values)):
         if sampled.all_look is not Look.REGISTRY:
@@ -119,7 +113,7 @@ def _topic_lines(draft: TopicDraft, taken: set[str]) -> Iterator[str]:
 
 
 def _proposal(part: str, sampled: Sampled, draft: TopicDraft) -> Iterator[str]:
-    """A line for a format that the samples may have. Only a registry knows the format of enveloped values."""
+    """Only a registry knows the format of enveloped values."""
     look = sampled.all_look
     if sampled.has_bytes:
         yield f'# {part} = {{ format = "avro", schema = "FILE.avsc" }}  # if it is Avro'

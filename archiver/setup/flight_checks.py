@@ -1,4 +1,4 @@
-"""Checks of the folder of the write-ahead logs, for topics with `source = "flight"`."""
+"""Checks the folder of the write-ahead logs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _GIBIBYTE: Final = 1 << 30
 
 
 def look_at_flight(config: Config) -> Iterator[Finding]:
-    """Check that the folder can be used, and has room for all logs. Nothing is made."""
+    """Check that the folder is usable and has room. Makes nothing."""
     topics, root = config.flight_topics, config.flight.wal
     if not topics:
         return

@@ -1,4 +1,4 @@
-"""Checks of this machine: the spool, Java, and Spark."""
+"""Checks of the spool, Java, and Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that the catalog accepts table names, and that no two topics share one."""
+"""Checks of table names."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_NAMES: Final = 500
 
 
 def look_at_names(config: Config, *, seconds: float) -> Iterator[Finding]:
-    """Propose each topic's table to the catalog, without creating it."""
+    """Propose tables to the catalog without creating them."""
     topics = topics_of(config)
     sharing = refuse_shared(topics, {}, cluster_id="", named=config.sections)
     by_namespace: dict[str, list[TopicConfig]] = defaultdict(list)
@@ -46,7 +46,7 @@ def look_at_names(config: Config, *, seconds: float) -> Iterator[Finding]:
 
 
 def topics_of(config: Config) -> tuple[TopicConfig, ...]:
-    """Return the archived topics; without Kafka, topics with a section."""
+    """Without Kafka: topics with a section."""
     existing: tuple[str, ...] = ()
     if any(map(is_pattern, config.sections)):
         try:

@@ -1,4 +1,4 @@
-"""Checks for partitions that hide rows from engines, which existing tables may have."""
+"""Checks for partitions that hide rows from engines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PARTITIONS: Final = "Partitions"
 
 
 def look_at_partitions(config: Config) -> Iterator[Finding]:
-    """Warn of rows that engines skip in archived tables with truncating partitions."""
+    """Only truncating partitions hide rows."""
     names = {name for name in config.sections if any(_truncates(term) for term in config.topic(name).partition_terms)}
     if not names:
         return

@@ -1,4 +1,4 @@
-"""The schemas of topics, for several checks."""
+"""Topics' schemas, for several checks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from schema_mapping.field_ids import Assignment
 def read_schemas(
     config: Config, topics: Sequence[TopicConfig], failed: dict[str, ContextError] | None = None
 ) -> Iterator[tuple[TopicConfig, TopicSchemas, Assignment]]:
-    """Yield each topic's schemas, and the columns of a new table, without topics whose schemas can't be read.
+    """`failed` gets errors of unreadable schemas.
 
-    `failed` gets their errors, except for a schema registry that doesn't answer; that gets only one request.
+    A schema registry that doesn't answer gets one request, and isn't in `failed`.
     """
     answers: bool | None = None
     for topic in topics:

@@ -1,4 +1,4 @@
-"""Samples a few records of a topic and classifies their keys and values."""
+"""Classifies keys and values of a few records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIXED: Final = {1: 8, 5: 4}
 
 
 class Look(StrEnum):
-    """The apparent form of a key or value, worded for a comment."""
+    """Worded for a comment."""
 
     NULL = "null"
     EMPTY = "empty"
@@ -42,13 +42,13 @@ class Sampled:
 
     @property
     def all_look(self) -> Look | None:
-        """The common look of all samples except nulls. None if they differ, or there are none."""
+        """Nulls don't count. None if looks differ, or there are none."""
         looks = {look for look in self.looks if look is not Look.NULL}
         return looks.pop() if len(looks) == 1 else None
 
     @property
     def has_bytes(self) -> bool:
-        """Whether some are bytes of no form that is recognized, and none is in an envelope or a text."""
+        """Whether some have no known form, and none is in an envelope or a text."""
         return bool(self.looks[Look.OTHER]) and not self.looks.keys() - {Look.NULL, Look.OTHER, Look.PROTOBUF}
 
     @classmethod
@@ -70,17 +70,14 @@ class Sampled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentRecords:
-    """Some of the last records of a partition, in the columns of `archiver.wire.RECORDS`."""
+    """`records` have the columns of `archiver.wire.RECORDS`."""
 
     partition: int
     records: pa.RecordBatch
 
 
 def sample(brokers: BrokerClient, topic: str, most: int) -> tuple[Sampled, Sampled]:
-    """Classify keys and values of about `most` recent records.
-
-    Raises the errors of BrokerClient and PartitionFetcher.
-    """
+    """Raises the errors of BrokerClient and PartitionFetcher."""
     keys: list[bytes | None] = []
     values: list[bytes | None] = []
     for recent in recent_records(brokers, topic, most):
@@ -90,7 +87,7 @@ def sample(brokers: BrokerClient, topic: str, most: int) -> tuple[Sampled, Sampl
 
 
 def recent_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[RecentRecords]:
-    """Fetch about `most` recent records. Raises the errors of BrokerClient and the fetch."""
+    """Raises the errors of BrokerClient and the fetch."""
     described = brokers.described(topic)
     starts = brokers.list_offsets(topic, described.partitions, "earliest")
     ends = brokers.list_offsets(topic, described.partitions, "latest_stable")
@@ -125,7 +122,7 @@ def look_of(data: bytes | None) -> Look:
 
 
 def protobuf_fields(data: bytes) -> frozenset[int] | None:
-    """Return the field numbers of a Protobuf message. None if the bytes can't be one (groups aren't supported)."""
+    """None if the bytes can't be a message. Groups aren't supported."""
     place, fields = 0, set[int]()
     while place < len(data):
         tag, place = _varint(data, place)

@@ -1,4 +1,4 @@
-"""Checks of Kafka and the rights on each topic, Postgres, and the schema registry."""
+"""Checks of Kafka, Postgres, and the schema registry."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ _OPTIONAL: Final[Mapping[int, tuple[str, str]]] = {
 
 
 def look_at_kafka(config: Config) -> Iterator[Finding]:
-    """Check that the cluster answers, and that each topic can be read."""
     if not config.has_kafka:
         yield Finding(part=KAFKA, outcome=CheckOutcome.SKIPPED, detail="no topic comes from Kafka")
         return
@@ -98,7 +97,7 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
 
 
 def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: int) -> bool:
-    """Whether there is no current epoch, or it ends before the log."""
+    """No current epoch, or it ends before the log."""
     epoch = brokers.current_epoch(topic, partition)
     if epoch < 0 or not end:
         return epoch < 0
@@ -110,7 +109,7 @@ def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: 
 
 
 def look_at_postgres(dsn: str) -> Iterator[Finding]:
-    """Check that the registry's database accepts the archiver's statements. Nothing is changed."""
+    """Changes nothing."""
     database = Postgres(dsn, connections=1)
     try:
         rehearsed = database.rehearse()
@@ -122,7 +121,7 @@ def look_at_postgres(dsn: str) -> Iterator[Finding]:
 
 
 def look_at_schema_registry(config: Config) -> Iterator[Finding]:
-    """Check that the schema registry has the topics' schemas. Raises SchemaRegistryError if it is unusable."""
+    """Raises SchemaRegistryError if the registry is unusable."""
     section = config.schema_registry
     if section is None:
         yield Finding(part=SCHEMA_REGISTRY, outcome=CheckOutcome.SKIPPED, detail="none is configured")

@@ -1,4 +1,4 @@
-"""Samples a topic's records over its whole log, the same ones while the log is the same."""
+"""Samples a whole log: the same records while the log is the same."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ _FETCH_BYTES: Final = 1 << 20
 
 
 def spread_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[pa.RecordBatch]:
-    """Fetch about `most` committed records from all partitions, in the columns of `archiver.wire.RECORDS`.
-
-    Raises the errors of BrokerClient and the fetch.
-    """
+    """Committed records, as `archiver.wire.RECORDS`. Raises the errors of BrokerClient and the fetch."""
     described = brokers.described(topic)
     starts = brokers.list_offsets(topic, described.partitions, "earliest")
     ends = brokers.list_offsets(topic, described.partitions, "latest_stable")
@@ -45,7 +42,7 @@ def spread_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[pa.
 
 
 def shares(sizes: Mapping[int, int], most: int) -> dict[int, int]:
-    """Share `most` records among partitions by their sizes in offsets: evenly, but none has more than it holds."""
+    """Evenly, but no partition gives more than its offsets."""
     shared: dict[int, int] = {}
     left = most
     smallest_first = sorted((size, partition) for partition, size in sizes.items() if size > 0)
@@ -56,7 +53,7 @@ def shares(sizes: Mapping[int, int], most: int) -> dict[int, int]:
 
 
 def stretches(start: int, end: int, most: int) -> Iterator[tuple[int, int, int]]:
-    """Yield offset ranges of a partition, each with the number of records to take from it, `most` in all."""
+    """Yield ranges, each with its number of records, `most` in all."""
     if end - start <= most:
         yield start, end, most
         return

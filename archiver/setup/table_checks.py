@@ -1,4 +1,4 @@
-"""Checks of the catalog and the object store with a scratch table and objects."""
+"""Checks of the catalog and the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CONTENT = b"archiver check"
 
 
 def look_at_tables(config: Config, *, seconds: float) -> Iterator[Finding]:
-    """Create, write, read and drop a table in each namespace, and an object with its credentials."""
+    """A scratch table in each namespace, and an object with its credentials."""
     for namespace in config.namespaces:
         yield from _look_at(config, namespace, seconds=seconds)
 
@@ -61,7 +61,7 @@ def _look_at(config: Config, namespace: str, *, seconds: float) -> Iterator[Find
 
 
 def _removed(scratch: ScratchTable) -> ContextError | None:
-    """Also remove objects and new namespaces. Return the error, if any."""
+    """Also remove objects and new namespaces."""
     dropped = _dropped(scratch) if scratch.is_made else None
     left = scratch.leave()
     return dropped or left

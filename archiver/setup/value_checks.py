@@ -1,4 +1,4 @@
-"""Decodes a sample of each topic, and reports how many values would stay raw, and why."""
+"""Decodes samples, and reports values that would stay raw."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ class RawValues:
 
 
 def look_at_values(config: Config) -> Iterator[Finding]:
-    """Decode the last records of each topic of Kafka with a schema, if they are readable."""
     if not config.has_kafka:
         yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="no topic comes from Kafka")
         return

@@ -1,4 +1,4 @@
-"""Makes a first configuration from the cluster's topics and a few records."""
+"""Makes a first configuration from a cluster."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PATHS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstConfig:
-    """The file to write. `sections` are all but topics; `topics` are globs. Without `samples` no record is read."""
+    """`sections` are all but topics; `topics` are globs. Without `samples` nothing is read."""
 
     path: Path
     sections: Mapping[str, Mapping[str, Any]]
@@ -47,10 +47,7 @@ class FirstConfig:
     may_replace: bool = False
 
     def write(self) -> tuple[TopicDraft, ...]:
-        """Write the file, and check that it loads.
-
-        Raises ConfigError if the file exists and may not be replaced, and BrokerClient's errors.
-        """
+        """Raises ConfigError if the file exists and may not be replaced, and BrokerClient's errors."""
         if not self.may_replace and (self.path.exists() or self.path.is_symlink()):
             raise ConfigError(
                 "There is a configuration here already: name another file with --config, or give --force to replace it",
@@ -94,9 +91,9 @@ class FirstConfig:
 
 
 def sections_from(base: Path | None, bootstrap: str | None, settings: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the sections without topics: from `base`, then `bootstrap`, then `settings` (SECTION.KEY=VALUE).
+    """`settings` (SECTION.KEY=VALUE) override `base`, and `bootstrap` both. Raises ConfigError.
 
-    Missing servers get a placeholder. Raises ConfigError.
+    Missing servers get a placeholder.
     """
     sections: dict[str, dict[str, Any]] = {}
     if base is not None:
@@ -140,7 +137,7 @@ def _schema_registry(section: Any) -> SchemaRegistry | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write the file atomically, for this user alone. Raises ConfigError if it doesn't load."""
+    """Atomic, for this user alone. Raises ConfigError if the file doesn't load."""
     folder = path.parent.resolve()
     try:
         descriptor, name = tempfile.mkstemp(dir=folder, prefix=f".{path.name}.")

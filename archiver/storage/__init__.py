@@ -1,4 +1,4 @@
-"""Data files, their object store and the local spool. Imports nothing: commands start fast."""
+"""Data files, object store and spool. Imports nothing: commands start fast."""
 
 __all__ = [
     "exact_reads",

@@ -19,7 +19,7 @@ class Flushing(Protocol):
 
 
 def copy(source: BinaryIO, sink: Writable) -> None:
-    """Copy all of `source`, with at most `AHEAD` unflushed bytes."""
+    """At most `AHEAD` bytes are unflushed."""
     ahead = 0
     while chunk := source.read(CHUNK):
         if ahead + len(chunk) > AHEAD and isinstance(sink, Flushing):

@@ -1,4 +1,4 @@
-"""Renews vended credentials; replacements are remembered process-wide."""
+"""Renews vended credentials, and remembers them process-wide."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _REMEMBERED: Final = 512
 
 
 class CredentialVendor(Protocol):
-    """Source of new credentials. Picklable; equal values are for the same table."""
+    """Picklable; equal values are for the same table."""
 
     def load(self) -> dict[str, str]:
-        """Load FileIO properties. Raises subclasses of TableError."""
+        """Return FileIO properties. Raises subclasses of TableError."""
 
     def __hash__(self) -> int: ...
 
@@ -56,7 +56,7 @@ def seconds_left(properties: Properties) -> float | None:
 
 
 def renewed_ahead(source: CredentialVendor, properties: Properties) -> Properties:
-    """Return the latest properties, renewed if they expire soon."""
+    """Renewed if they expire soon."""
     properties = latest(properties)
     left = seconds_left(properties)
     if left is None or left > EARLY_SECONDS or time.monotonic() < _KNOWN.in_vain.get(source, 0.0):
@@ -72,7 +72,7 @@ def renewed_ahead(source: CredentialVendor, properties: Properties) -> Propertie
 def renew_after(failure: StorageError, source: CredentialVendor, used: Properties) -> None:
     """Replace denied properties.
 
-    Raises CredentialsExpired if they expired and the catalog has no new ones, `failure` if they are still valid.
+    Raises CredentialsExpired if they expired and the catalog has no new ones, `failure` if they are valid.
     """
     try:
         _renew(source, used)

@@ -12,7 +12,7 @@ class Stream(Protocol):
 
 
 def read_exactly(stream: Stream, start: int, end: int) -> bytes:
-    """Read up to `end`, exclusive. Raises ConnectionError if bytes are missing."""
+    """`end` is exclusive. Raises ConnectionError if bytes are missing."""
     stream.seek(start)
     data = stream.read(end - start)
     check_size(data, start, end)

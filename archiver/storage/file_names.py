@@ -21,7 +21,7 @@ _HASH: Final = 12
 
 
 def topic_part(topic: str) -> str:
-    """A long name is cut and ends with part of its hash."""
+    """Cut names end with part of their hash."""
     if len(topic.encode()) <= LONGEST_TOPIC:
         return topic
     return f"{topic[: LONGEST_TOPIC - _HASH - 1]}-{sha256(topic.encode()).hexdigest()[:_HASH]}"
@@ -39,7 +39,7 @@ class DataFileName:
 
     @classmethod
     def parse(cls, name: str) -> Self | None:
-        """Return None if this isn't the name of an archived file."""
+        """None if it isn't an archived file's name."""
         match = _NAME.fullmatch(name)
         if match is None:
             return None

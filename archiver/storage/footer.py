@@ -1,4 +1,4 @@
-"""The key-value metadata beside a file's rows. Replays need no registry."""
+"""A file's key-value metadata. Replays need no registry."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def footer_of(
 
 
 def read_footer(pairs: Mapping[bytes, bytes] | None, *, rows: int, path: str) -> SegmentMetadata:
-    """Parse key-value metadata. Raises BadSegment if newer software wrote it or it contradicts itself."""
+    """Raises BadSegment if newer software wrote the metadata or it contradicts itself."""
     entries = {key.decode("utf-8", "replace"): value for key, value in (pairs or {}).items()}
     try:
         version = int(entries[FORMAT]) if FORMAT in entries else None

@@ -1,4 +1,4 @@
-"""The formats of data files. Only this module names them.
+"""The formats of data files, which only this module names.
 
 The manifest entry names a file's format, or else its extension does.
 """
@@ -26,7 +26,7 @@ _ALLOWED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFormats:
-    """The formats that a job reads; it writes `written`. Picklable.
+    """A job writes `written`. Picklable.
 
     `dense` costs more CPU for smaller files. Raises ValueError if names or extensions clash, or Iceberg doesn't allow
     the format.
@@ -51,7 +51,7 @@ class SegmentFormats:
 
     @property
     def densest(self) -> SegmentFormat:
-        """The format for files that are often read."""
+        """For files that are often read."""
         return self.dense or self.written
 
     @property
@@ -59,7 +59,7 @@ class SegmentFormats:
         return frozenset(segment_format.extension for segment_format in self.known)
 
     def named(self, name: str, path: str) -> SegmentFormat:
-        """Raise UnknownFormat, with `path`, if no format has this name."""
+        """Raises UnknownFormat, with `path`."""
         match = next((candidate for candidate in self.known if candidate.name == name), None)
         if match is None:
             raise UnknownFormat(
@@ -72,7 +72,7 @@ class SegmentFormats:
         return match
 
     def of_path(self, path: str) -> SegmentFormat:
-        """Return the format by the extension. Raises UnknownFormat."""
+        """By the extension. Raises UnknownFormat."""
         extension = path.rpartition("/")[2].rpartition(".")[2]
         return next((candidate for candidate in self.known if candidate.extension == extension), None) or self.named(
             extension, path

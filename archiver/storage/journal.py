@@ -1,6 +1,6 @@
-"""The journal in the object store, from which a lost registry is rebuilt (docs/stored-files.md).
+"""The journal, from which a lost registry is rebuilt (docs/stored-files.md).
 
-Objects are named after their content, so repeated writes change nothing.
+Objects are named by content, so repeated writes change nothing.
 """
 
 from __future__ import annotations
@@ -52,10 +52,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Journal:
-    """The location of all tables' journals. Without a `root`, nothing is kept.
-
-    `audit` names the actor of the audit trails.
-    """
+    """Without `root`, nothing is kept. `audit` names the actor of audit trails."""
 
     root: str | None = None
     objects: ObjectStore = field(default_factory=ObjectStore)
@@ -105,9 +102,9 @@ class Journal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableJournal:
-    """The journal of one table. Methods do nothing without a folder. They raise subclasses of StorageError.
+    """Methods do nothing without a folder, and raise subclasses of StorageError.
 
-    `trail` is the folder of the audit trail, if any.
+    `trail` is the audit trail's folder, if any.
     """
 
     root: str | None = None
@@ -119,7 +116,7 @@ class TableJournal:
     memory: JournalMemory = field(default_factory=JournalMemory, compare=False)
 
     def keep_schemas(self, topic: TopicRow, registry: Registry, *, newest: int | None = None) -> None:
-        """Write missing versions, before rows are written with them.
+        """Write missing versions, before rows use them.
 
         `newest`, the registry's last version, saves reads.
         """
@@ -135,34 +132,34 @@ class TableJournal:
             registry.ledger.note_journaled(topic, self.root, missing[-1].version.version)
 
     def keep_starts(self, starts: Mapping[int, int]) -> None:
-        """Write start offsets, before any row is staged."""
+        """Call it before any row is staged."""
         if starts:
             value = JournaledStarts(starts=starts).to_json()
             name = hashlib.blake2b(json.dumps(value).encode(), digest_size=10).hexdigest()
             self._write(f"{_STARTS}{name}", value)
 
     def keep_commit(self, commit_id: str, ranges: Sequence[TranslatedRange]) -> None:
-        """Write a commit that is in the table, before the registry confirms it."""
+        """Call it after the table's commit, before the registry confirms it."""
         commit = JournaledCommit(commit_id=commit_id, ranges=tuple(ranges))
         self._write(f"{_COMMIT}{commit_id}", commit.to_json())
 
     def keep_rewrite(self, rewrite: Rewrite) -> None:
-        """Write a rewrite that is in the table, before the registry records it."""
+        """Call it after the table's commit, before the registry records it."""
         commit = JournaledCommit(commit_id=rewrite.commit_id, rewrite=rewrite)
         self._write(f"{_COMMIT}{rewrite.commit_id}", commit.to_json())
 
     def keep_accepted(self, commit_id: str, accepted: Sequence[Acceptance]) -> None:
-        """Write rows that a refill accepted as lost, before the registry records them."""
+        """Call it before the registry records them."""
         value = {"format": FORMAT, "commit_id": commit_id, **acceptances_to_json(accepted)}
         self._write(f"{_ACCEPTED}{commit_id}", value)
 
     def keep_hold(self, hold: Hold) -> None:
-        """Write a legal hold or release, before the registry records it."""
+        """Call it before the registry records it."""
         kind = "placed" if hold.is_active else "released"
         self._write(f"{_HOLD}{hold.id}-{kind}", {"format": FORMAT, **hold.to_json()})
 
     def holds(self) -> tuple[Hold, ...]:
-        """Return all holds by id. A release follows its hold."""
+        """By id; a release follows its hold."""
         if self.folder is None:
             return ()
         paths = _named(sorted(listed.path for listed in self.objects.list(self.folder)), _HOLD)
@@ -178,10 +175,9 @@ class TableJournal:
         return tuple(map(self._reader(_accepted), paths))
 
     def keep_settled(self, settled: Settled) -> None:
-        """Write commits that were found in the table later, with their ranges.
+        """A commit without an id (its snapshot has expired) gets its first range's.
 
-        A commit without an id, because its snapshot has expired, gets the id of its first range. An object without
-        ranges stays, because it may be about to be summed up.
+        An object without ranges stays: it may be about to be summed up.
         """
         by_commit: dict[str | None, list[TranslatedRange]] = {}
         for landed in settled.landed:
@@ -208,7 +204,7 @@ class TableJournal:
         return self._reader(JournaledSchema.from_json)(path)
 
     def read(self, *, keeps_replaced: bool = False) -> JournalContents:
-        """Read all entries. `keeps_replaced` adds the files that left the table, which may be many."""
+        """`keeps_replaced` adds files that left the table."""
         if self.folder is None:
             return JournalContents()
         paths = sorted(listed.path for listed in self.objects.list(self.folder))
@@ -229,12 +225,12 @@ class TableJournal:
         )
 
     def files_in_table(self, files: Collection[str]) -> set[str]:
-        """Return names of files that were added and not replaced since."""
+        """Return files that were added and not replaced since."""
         named, replaced = self._added_and_replaced(files)
         return named - replaced
 
     def files_ever_in_table(self, files: Collection[str]) -> set[str]:
-        """Return names of files that a commit or rewrite ever added."""
+        """Added by any commit or rewrite."""
         return set.union(*self._added_and_replaced(files))
 
     def _added_and_replaced(self, files: Collection[str]) -> tuple[set[str], set[str]]:
@@ -267,7 +263,6 @@ class TableJournal:
         dry_run: bool = False,
         is_over: Callable[[], bool] = lambda: False,
     ) -> JournalSums:
-        """Sum up old commits if there are many objects (`journal_sums.py`)."""
         if self.folder is None:
             return JournalSums()
         summer = JournalSummer(

@@ -1,4 +1,4 @@
-"""Reads a journal's commits: one object each, or summaries (`journal_sums.py`). Duplicates count once."""
+"""A journal's commits: single objects or summaries (`journal_sums.py`). Duplicates count once."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class JournalCommits:
     objects: ObjectStore
 
     def read(self, *, unreadable: Told | None = None) -> Iterator[FoundCommit]:
-        """Yield every commit, perhaps twice and out of order, reading a few objects at a time.
+        """Perhaps twice and out of order; reads a few objects at a time.
 
-        Unreadable objects go to `unreadable`; without it, raises BadSegment.
+        Unreadable ones go to `unreadable`; without it, raises BadSegment.
         """
 
         def load(each: CommitObject) -> Sequence[CommitEntry] | ContextError:
@@ -105,7 +105,7 @@ class JournalCommits:
             return tuple(entries_in(each.first, data))
 
     def listed(self) -> list[CommitObject]:
-        """List until a list includes all objects of the one before: a store lists page by page.
+        """List until a list has all objects of the one before: a store lists page by page.
 
         Raises StorageUnavailable if lists keep changing.
         """
@@ -125,9 +125,9 @@ class JournalCommits:
 
 
 def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> Iterator[tuple[str, JournaledCommit]]:
-    """Yield each entry with its commit's name, checked against earlier entries of that commit.
+    """Check entries against earlier ones of their commit.
 
-    A contradicting entry goes to `contradicted`; without it, raises BadSegment.
+    Contradicting ones go to `contradicted`; without it, raises BadSegment.
     """
     by_name: dict[str, FoundCommit] = {}
     for entry in found:
@@ -156,7 +156,7 @@ def contradiction(name: str, about: str, path: str, other: str) -> BadSegment:
 def in_parts(
     objects: Iterable[CommitObject], *, most_bytes: int, most: int | None = None
 ) -> Iterator[list[CommitObject]]:
-    """Split into runs of at most `most_bytes` and `most` objects, or one larger object."""
+    """Split into runs within both bounds, or one larger object."""
     part: list[CommitObject] = []
     size = 0
     for item in objects:

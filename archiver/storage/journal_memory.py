@@ -1,4 +1,4 @@
-"""What a job remembers of journals' folders from one look to the next."""
+"""A job's memory of journals' folders."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class JournalMemory:
-    """Folders by what was found out about them. Jobs that repeat pass one on to their chores.
+    """Jobs that repeat pass one on to their chores.
 
-    `agreed` are trails whose entries in the store are all known to the registry. In `refusing` no more objects are
-    removed, because the store refuses it. Of `logged` folders it was logged that the store refuses removals.
+    `agreed`: trails whose entries are all known to the registry. `refusing`: the store refuses removals, so none is
+    tried. `logged`: the refusal was logged.
     """
 
     agreed: set[str] = field(default_factory=set)

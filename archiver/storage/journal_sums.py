@@ -1,4 +1,4 @@
-"""Sums up a journal's commits: old single objects become one summary (ADR 55).
+"""Sums up a journal's commits: old objects become one summary (ADR 55).
 
 Safe to interrupt and to run concurrently: a summary is read back before its objects are removed.
 """
@@ -41,9 +41,9 @@ _COMMIT: Final = re.compile(r"commit-([0-7][0-9A-HJKMNP-TV-Z]{25})")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSums:
-    """Counts of a run. `before` counts all objects.
+    """`before` counts all objects.
 
-    `kept` objects are summed up but can't be removed; `young` ones are too new.
+    `kept` ones are summed up but can't be removed; `young` ones are too new.
     """
 
     before: int = 0
@@ -60,9 +60,9 @@ class JournalSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumLimits:
-    """The fewest single objects and the fewest small summaries that are summed up.
+    """The fewest single objects and small summaries to sum up.
 
-    A summary has at most `most_bytes`, unless a single entry has more. After `refusals` no other removal is tried.
+    A summary has at most `most_bytes`, unless one entry has more. After `refusals`, removals stop.
     """
 
     least: int = 256
@@ -74,7 +74,7 @@ class SumLimits:
 
 @dataclass(slots=True, kw_only=True)
 class JournalSummer:
-    """Sums up objects older than `settled_seconds`. Nothing starts once `is_over` returns true."""
+    """Sums up objects older than `settled_seconds`. Nothing starts once `is_over`."""
 
     commits: JournalCommits
     memory: JournalMemory = field(default_factory=JournalMemory)
@@ -88,10 +88,7 @@ class JournalSummer:
     _kept: int = field(default=0, init=False)
 
     def run(self) -> JournalSums:
-        """Sum up old objects, if there are enough.
-
-        Raises subclasses of StorageError, RegistryOutdated, and BadSegment for contradicting entries.
-        """
+        """Raises subclasses of StorageError, RegistryOutdated, and BadSegment for contradicting entries."""
         listed = self.commits.listed()
         before_ms = (time.time() - self.settled_seconds) * 1_000
         summaries = [item for item in listed if not item.is_alone]
@@ -193,7 +190,7 @@ class JournalSummer:
             return error
 
     def _without_summed(self, objects: Sequence[CommitObject], summaries: Sequence[CommitObject]) -> list[CommitObject]:
-        """Remove objects that a summary has; return the rest."""
+        """Also remove objects that a summary has."""
         inside: dict[str, CommitObject] = {}
         summed: set[str] = set()
         for summary in summaries:
@@ -207,7 +204,7 @@ class JournalSummer:
         return [item for item in objects if item.object.path not in summed]
 
     def _remove_summed(self, suspects: Sequence[CommitObject], summary: CommitObject) -> set[str]:
-        """Remove objects that the summary has, byte for byte. Return their paths."""
+        """Byte for byte; return their paths."""
         try:
             summarized = set(self.commits.entries(summary))
         except ObjectMissing:  # it was summed up again in the meantime

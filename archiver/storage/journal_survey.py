@@ -1,4 +1,4 @@
-"""Reads a whole journal and lists what can't be read."""
+"""Reads a whole journal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalSurvey:
-    """The entries of a journal, perhaps repeated. `unreadable` maps paths to errors."""
+    """Entries, perhaps repeated. `unreadable` maps paths to errors."""
 
     commits: tuple[tuple[str, JournaledCommit], ...] = ()
     schemas: tuple[JournaledSchema, ...] = ()

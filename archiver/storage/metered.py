@@ -1,4 +1,4 @@
-"""Counts the requests for objects, and the bytes that they return."""
+"""Counts requests for objects, and their bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyiceberg.io import InputStream
 
 @dataclass(slots=True)
 class ReadMeter:
-    """Requests and bytes of all streams that were opened with it. Thread-safe. Opening a stream is a request, too."""
+    """Thread-safe. Opening a stream is a request, too."""
 
     requests: int = 0
     size_bytes: int = 0
@@ -25,7 +25,7 @@ class ReadMeter:
 
 
 class MeteredStream:
-    """A stream that counts its reads. `read_at` is safe from several threads if the stream's is."""
+    """`read_at` is thread-safe if the stream's is."""
 
     def __init__(self, stream: InputStream, meter: ReadMeter) -> None:
         self._stream, self._meter, self._turn = stream, meter, Lock()
@@ -33,7 +33,6 @@ class MeteredStream:
 
     @property
     def closed(self) -> bool:
-        """Whether the stream is closed."""
         return bool(getattr(self._stream, "closed", False))
 
     def read(self, size: int = -1) -> bytes:
@@ -42,7 +41,6 @@ class MeteredStream:
         return data
 
     def read_at(self, size: int, offset: int) -> bytes:
-        """Read at most `size` bytes at a position."""
         reads: Any = self._stream
         if hasattr(reads, "read_at"):
             data: bytes = reads.read_at(size, offset)
@@ -54,7 +52,6 @@ class MeteredStream:
         return data
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a position and return it."""
         with self._turn:
             return self._stream.seek(offset, whence)
 

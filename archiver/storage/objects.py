@@ -44,10 +44,9 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties. Picklable without a `meter`.
+    """Objects by URI (`s3://…`, `file:///…`), for one set of FileIO properties. Picklable without `meter`.
 
-    Calls are tried up to `attempts` times if the error may pass. `source` renews credentials. `meter` counts reads of
-    streams.
+    `attempts` is for errors that may pass. `source` renews credentials, `meter` counts reads of streams.
     """
 
     properties: Properties = field(default=(), repr=False)
@@ -67,7 +66,6 @@ class ObjectStore:
 
     @property
     def seconds_left(self) -> float | None:
-        """None if credentials aren't vended or have no end."""
         return None if self.source is None else seconds_left(self.current)
 
     @property
@@ -82,10 +80,9 @@ class ObjectStore:
             renew_after(failure, self.source, used)
 
     def upload(self, source: SpoolFile, path: str, *, expected: int | None = None) -> int:
-        """Copy the local file to `path`, check the stored size and return it in bytes.
+        """Copy to `path`, replacing an object; check and return the stored size in bytes.
 
-        Replaces an object. Raises StorageError, also if the local file hasn't the `expected` size; the local file
-        stays.
+        Raises StorageError, also if the local file hasn't the `expected` size; the local file stays.
         """
         if expected is not None and source.size != expected:
             raise StorageError(
@@ -112,12 +109,12 @@ class ObjectStore:
         return self._attempt(get, "read", path)
 
     def open(self, path: str) -> InputStream:
-        """Open for random reads. The caller translates read errors (`store_errors.storage_error`)."""
+        """The caller translates read errors (`store_errors.storage_error`)."""
         stream = self._attempt(lambda: self.input(path), "open", path)
         return stream if self.meter is None else MeteredStream(stream, self.meter)
 
     def opened(self, path: str, stream: InputStream) -> ListedObject:
-        """Return size and time of change as of when `stream` was opened."""
+        """As of when `stream` was opened."""
         metadata = stream.metadata() if isinstance(stream, NativeFile) else {}
         try:
             changed = datetime.fromisoformat(metadata["Last-Modified"].decode())
@@ -128,7 +125,7 @@ class ObjectStore:
             return self.look(path)
 
     def input(self, path: str) -> InputStream:
-        """Open without retries. Errors are the client's."""
+        """Without retries. Errors are the client's."""
         return self.file_io(path).new_input(path).open()
 
     def exists(self, path: str) -> bool:
@@ -160,7 +157,7 @@ class ObjectStore:
         return self._attempt(look, "look at", path)
 
     def list(self, folder: str) -> tuple[ListedObject, ...]:
-        """List recursively. Empty without such a folder."""
+        """Recursive. Empty without such a folder."""
         return self._look(folder, recursive=True)[0]
 
     def walk(self, folder: str) -> Iterator[tuple[ListedObject, ...]]:
@@ -201,7 +198,7 @@ class ObjectStore:
         return self._attempt(look, "list", folder)
 
     def delete(self, path: str, permit: Permit) -> None:
-        """Remove the object, if it exists. Raises FilesShared without permission."""
+        """Raises FilesShared without permission."""
 
         def remove() -> None:
             io = self.file_io(path)
@@ -211,7 +208,7 @@ class ObjectStore:
         self._attempt(remove, "delete", path)
 
     def delete_unchanged(self, listed: ListedObject, permit: Permit) -> bool:
-        """Remove an object if it is as listed. False if not. Raises FilesShared."""
+        """False if it isn't as listed. Raises FilesShared."""
         try:
             current = self.look(listed.path)
         except ObjectMissing:
@@ -223,11 +220,11 @@ class ObjectStore:
         return True
 
     def file_io(self, path: str) -> FileIO:
-        """Return pyiceberg's client, with its own errors."""
+        """Its errors are pyiceberg's."""
         return _file_io(self.current, path.partition("://")[0])
 
     def reading(self, path: str, read: Callable[[FileIO], T]) -> T:
-        """Return `read`'s result, with retries and StorageErrors."""
+        """With retries and StorageErrors."""
         return self._attempt(lambda: read(self.file_io(path)), "read", path)
 
     def _upload_once(self, source: SpoolFile, path: str) -> int:

@@ -1,4 +1,4 @@
-"""Postings: at which offsets a term is, as sorted rows. Few offsets are exact, and many become a bitmap of granules."""
+"""Postings: a term's offsets, as sorted rows. Few are exact, many become a bitmap of granules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class TermOffsets:
-    """Terms beside partitions and offsets, in any order."""
+    """In any order."""
 
     terms: Numbers
     partitions: npt.NDArray[np.int32]
@@ -56,7 +56,7 @@ class TermOffsets:
 
 
 def postings_of(found: TermOffsets, most_exact: int) -> pa.Table:
-    """Return sorted postings. A term with more than `most_exact` offsets in a partition gets a bitmap."""
+    """Beyond `most_exact` offsets in a partition, a term gets a bitmap."""
     order = _order(found)
     terms, partitions, offsets = found.terms[order], found.partitions[order], found.offsets[order]
     table = pa.table(
@@ -66,7 +66,7 @@ def postings_of(found: TermOffsets, most_exact: int) -> pa.Table:
 
 
 def _order(found: TermOffsets) -> Numbers:
-    """Sort by terms, partitions and offsets. Most files have their rows in order of offsets."""
+    """Most files are in order of offsets."""
     partitions, offsets = found.partitions, found.offsets
     falls = (partitions[1:] < partitions[:-1]) | ((partitions[1:] == partitions[:-1]) & (offsets[1:] < offsets[:-1]))
     if falls.any():
@@ -75,14 +75,13 @@ def _order(found: TermOffsets) -> Numbers:
 
 
 def merged_postings(parts: Sequence[pa.Table], most_exact: int) -> pa.Table:
-    """Return the sorted postings of several tables."""
     table = pa.concat_tables(parts)
     order = np.lexsort([table[name].to_numpy() for name in (OFFSET, PARTITION, TERM)])
     return _packed(table.take(pa.array(order)), most_exact)
 
 
 def _packed(table: pa.Table, most_exact: int) -> pa.Table:
-    """Drop repeated offsets of sorted rows, and replace large groups by bitmaps."""
+    """Drop repeated offsets; replace large groups by bitmaps."""
     table = table.combine_chunks()
     terms, partitions, offsets = (table[name].to_numpy() for name in (TERM, PARTITION, OFFSET))
     if not len(terms):
@@ -112,7 +111,6 @@ def _packed(table: pa.Table, most_exact: int) -> pa.Table:
 
 
 def _bitmap(offsets: Numbers, bitmaps: pa.ChunkedArray) -> bytes:
-    """Join the granules of rows, exact ones and bitmaps."""
     granules = BitMap64(np.unique(offsets >> GRANULE_BITS).tolist())
     for data in bitmaps.drop_null().to_pylist():
         granules |= BitMap64.deserialize(data)
@@ -121,13 +119,13 @@ def _bitmap(offsets: Numbers, bitmaps: pa.ChunkedArray) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Spots:
-    """The offsets at which a term may be: sorted, closed intervals by partition."""
+    """Sorted, closed intervals of offsets, by partition."""
 
     intervals: dict[int, tuple[Numbers, Numbers]]
 
     @classmethod
     def of(cls, tables: Sequence[pa.Table], term: int) -> Self:
-        """Take the rows of a term. Raises ValueError for a bitmap that is damaged."""
+        """Raises ValueError for a damaged bitmap."""
         lows: dict[int, list[Numbers]] = {}
         for table in tables:
             for partition, low, high in _intervals(table.filter(pc.equal(table[TERM], term))):
@@ -147,7 +145,7 @@ class Spots:
         )
 
     def touch(self, low_partitions: Numbers, high_partitions: Numbers, lows: Numbers, highs: Numbers) -> Mask:
-        """Say of each box of partitions and offsets, bounds included, whether the term may be in it."""
+        """Whether the term may be in each box, bounds included."""
         touched = np.zeros(len(lows), np.bool_)
         for partition, (starts, ends) in self.intervals.items():
             places = np.searchsorted(ends, lows, "left")
@@ -170,6 +168,6 @@ def _intervals(rows: pa.Table) -> Iterator[tuple[int, Numbers, Numbers]]:
 
 
 def _sorted(bounds: npt.NDArray[np.int64]) -> tuple[Numbers, Numbers]:
-    """Sort intervals by their starts. Ends never fall: an end is the highest of all before."""
+    """An end is the highest of all before, so ends never fall."""
     order = np.argsort(bounds[0], kind="stable")
     return bounds[0][order], np.maximum.accumulate(bounds[1][order])

@@ -1,4 +1,4 @@
-"""Private folders. Opened once and then used by descriptor, so that they can't be swapped."""
+"""Private folders, opened once and used by descriptor, so that they can't be swapped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_folder(path: Path) -> int:
-    """Open or make the spool's folder and its parents. Raises as `open_folder`."""
+    """Makes missing parents, too. Raises as `open_folder`."""
     try:
         for missing in reversed([folder for folder in (path, *path.parents) if not folder.exists()]):
             with suppress(FileExistsError):  # another task made it, or it is a broken link
@@ -27,7 +27,7 @@ def make_folder(path: Path) -> int:
 
 
 def open_folder(path: Path) -> int:
-    """Open the spool's folder and remove other users' rights.
+    """Open the folder and remove other users' rights.
 
     Raises ConfigError for a link or another user's folder, else StorageError.
     """
@@ -60,7 +60,7 @@ def open_below(folder: int, name: str) -> int:
 
 
 def make_below(folder: int, name: str) -> int:
-    """Open or make a folder in a private one. Raises as `open_below`."""
+    """Raises as `open_below`."""
     with suppress(FileExistsError):
         os.mkdir(name, stat.S_IRWXU, dir_fd=folder)
     return open_below(folder, name)

@@ -1,4 +1,4 @@
-"""Reads columns of archived rows by field id. Times are in ms since 1970; -1 means none."""
+"""Columns of archived rows by field id. Times are in ms since 1970; -1 means none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ MICROS_PER_MILLI = 1_000
 
 
 def field_id(field: pa.Field) -> int | None:
-    """Return the id in the field's metadata, or None."""
     text = (field.metadata or {}).get(FIELD_ID_KEY)
     return None if text is None else int(text)
 
@@ -27,12 +26,12 @@ def list_values(kind: pa.DataType) -> pa.Field | None:
 
 
 def find_field(schema: pa.Schema, identifier: int) -> tuple[int, ...] | None:
-    """Return the positions that lead to the field with this id, through structs. None if there is none."""
+    """Through structs; None without such a field."""
     return _position(schema, identifier)
 
 
 def column_by_id(rows: pa.RecordBatch, identifier: int) -> pa.Array | None:
-    """Find a column at any depth; null below a null struct. None if missing."""
+    """Find at any depth; null below a null struct."""
     path = _position(rows.schema, identifier)
     if path is None:
         return None
@@ -54,9 +53,9 @@ def record_timestamps(kafka: pa.StructArray) -> pa.Int64Array:
 
 @dataclass(slots=True)
 class RowTotals:
-    """Totals over a file's rows. `raw_values` counts values kept whole in `__raw__`.
+    """`raw_values` counts values in `__raw__`.
 
-    `timestamps` are the bounds of consumers' timestamps, None without any.
+    `timestamps` are the bounds of consumers' timestamps.
     """
 
     rows: int = 0

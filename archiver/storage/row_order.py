@@ -23,7 +23,7 @@ class RowOrder:
     _last: tuple[int, int] | None = None
 
     def add(self, batches: Iterable[pa.RecordBatch]) -> bool:
-        """Return whether these batches are in order among themselves."""
+        """Whether they are in order among themselves."""
         among, is_first = True, True
         for batch in batches:
             if not batch.num_rows:

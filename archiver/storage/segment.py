@@ -1,6 +1,6 @@
 """The interface of a file format.
 
-Rows are sorted by (partition, offset), in blocks. A reader skips a block only if it certainly holds no requested row.
+Rows are sorted by (partition, offset), in blocks. A reader skips a block only if it certainly has no requested row.
 """
 
 from __future__ import annotations
@@ -41,11 +41,10 @@ class SegmentOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentLayout:
-    """What all rows of a file have in common.
+    """Common to all rows of a file.
 
-    Columns have field ids in their metadata. Mappings are `RowMapping.to_json()`, in a rewritten file also
-    `other_mappings` by version. `bloom_filters` are false-positive rates by field id. Without
-    `set_limits` files have no sets of values.
+    Columns have field ids in their metadata. Mappings are `RowMapping.to_json()`; a rewritten file has `other_mappings`
+    by version. `bloom_filters`: false-positive rates by field id. Without `set_limits` there are no value sets.
     """
 
     schema: pa.Schema
@@ -72,10 +71,10 @@ class SegmentLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentMetadata:
-    """In files of other writers everything but `rows` is None.
+    """In other writers' files everything but `rows` is None.
 
-    `digest` is None for unknown algorithms (docs/digest.md). `largest_record` is the most bytes of a record in one of
-    Kafka's batches; before a rewrite it may have been larger.
+    `digest` is None for unknown algorithms (docs/digest.md). `largest_record`: a record's most bytes in a Kafka batch;
+    before a rewrite it may have been larger.
     """
 
     rows: int
@@ -98,9 +97,9 @@ class SegmentMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowRange:
-    """Requested rows: one partition, `end_offset` exclusive.
+    """`end_offset` is exclusive.
 
-    `min_timestamp` (ms) excludes blocks without a record at or after it. None means all.
+    `min_timestamp` (ms) excludes blocks without a record at or after it.
     """
 
     partition: int
@@ -130,10 +129,10 @@ class SegmentWriter(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes written plus an estimate of buffered rows. Never falls."""
+        """Written bytes plus an estimate of buffered rows. Never falls."""
 
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows. The file claims to be sorted if they come in order.
+        """Rows in order make the file claim to be sorted.
 
         Raises StorageError if the spool refuses the bytes or the batch has another schema.
         """
@@ -148,17 +147,17 @@ class SegmentWriter(Protocol):
         partition: PartitionTuple = UNPLACED,
         largest_record: int | None = None,
     ) -> DataFileInfo:
-        """Finish the local file, and describe it as the data file at `path`.
+        """Describe the file as the data file at `path`.
 
-        `origin` is None if the rows come from several ranges. Raises StorageError.
+        `origin` None: rows of several ranges. Raises StorageError.
         """
 
     def abort(self) -> None:
-        """Drop the file. Does nothing when repeated or after `close`."""
+        """Does nothing when repeated or after `close`."""
 
 
 class SegmentReader(Protocol):
-    """Reads one open file. A context manager."""
+    """A context manager of one open file."""
 
     @property
     def metadata(self) -> SegmentMetadata: ...
@@ -169,10 +168,10 @@ class SegmentReader(Protocol):
 
     @property
     def schema(self) -> pa.Schema:
-        """Columns in the file's order, with field ids in their metadata."""
+        """With field ids in their metadata."""
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        """Return the blocks that may hold these rows."""
+        """Return blocks that may hold these rows."""
 
     def read(
         self,
@@ -183,53 +182,47 @@ class SegmentReader(Protocol):
         in_dictionaries: bool = False,
         is_stream: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read one block in file order, in bounded batches. Raises subclasses of StorageError.
+        """Read a block in file order, in bounded batches. Raises subclasses of StorageError.
 
-        `field_ids` select columns at any depth; unknown ids are ignored. `without` are columns to skip
-        (`null_columns`). `in_dictionaries`: texts below `val` may be `dictionary<int32, string>`. `is_stream`: save CPU
-        rather than time to the first batch.
+        `field_ids` select at any depth; unknown ones are ignored. `without`: columns to skip (`null_columns`).
+        `in_dictionaries`: texts below `val` may be `dictionary<int32, string>`. `is_stream`: save CPU rather than time
+        to the first batch.
         """
 
     def null_columns(self, block: Block, field_ids: frozenset[int]) -> frozenset[int]:
-        """Return columns at or below these ids that are provably null, for `read` to skip.
-
-        Empty without a checksum of the footer.
-        """
+        """Return provably null columns at or below these ids, to skip. Empty without a footer checksum."""
 
     def to_decode(
         self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
     ) -> frozenset[int] | None:
-        """Check the bytes of columns that aren't `needed`, and of `without`.
+        """Check bytes of columns not `needed`, and of `without`. Raises nothing.
 
-        Return the ids to `read` (None: all); every other column is as written. Raises nothing.
+        Return ids to `read` (None: all).
         """
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> Mapping[int, int]:
-        """Return numbers of non-null values by field id, if known."""
+        """Of non-null values, if known."""
 
     def value_bounds(self, block: Block, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
-        """The lowest and highest value of a column of whole numbers, times, texts (UTF-8) or bytes in the block.
-
-        None if the file doesn't say it, or the column is of another type.
-        """
+        """For whole numbers, times, texts (UTF-8) or bytes. None if unknown, or of another type."""
 
     @property
     def value_sets(self) -> ValueSets:
-        """All values of some columns in the file. Empty if the file has no sets, or damaged ones.
+        """All values of some columns. Empty without sets, or if they are damaged.
 
         Raises subclasses of StorageError.
         """
 
     def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> bool | None:
-        """Whether the column may have this value in the block, by a filter. None without a filter, or a damaged one.
+        """By a filter. None without one, or if it is damaged.
 
         Raises subclasses of StorageError.
         """
 
     def take(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
-        """Read some rows of a block: rising positions in the block, at least one. Further columns may come too.
+        """Rows rise within the block, at least one. Further columns may come too.
 
-        Formats that can read parts of a block read only these. Raises subclasses of StorageError.
+        Raises subclasses of StorageError.
         """
 
     def close(self) -> None: ...
@@ -254,7 +247,7 @@ class SegmentFormat(Protocol):
         """Raise subclasses of StorageError. `reads_all`: a small file may be fetched at once."""
 
     def describe(self, objects: ObjectStore, path: str, *, table_properties: Mapping[str, str]) -> DataFileInfo:
-        """Describe a stored file, without its records' times and its partition.
+        """Describe a stored file, without record times and partition.
 
-        Must include bounds of the ingest timestamp, which may decide the file's partition.
+        Must include bounds of the ingest timestamp, which may decide the partition.
         """

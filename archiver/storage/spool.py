@@ -1,6 +1,6 @@
-"""The spool: local files that wait for upload, in a locked subfolder per task.
+"""The spool: local files to upload, in a locked subfolder per task.
 
-The next task removes subfolders without a lock. Files that storage denied stay in `kept` until a person looks.
+The next task removes unlocked ones. Files that storage denied stay in `kept` until a person looks.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ _BIRTH_SECONDS: Final = 60.0
 
 
 class TaskSpool:
-    """A task's folder in the spool, removed at the end.
-
-    Entering it also removes the folders of dead tasks.
-    """
+    """A task's folder, removed at the end. Entering also removes dead tasks' folders."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -62,7 +59,7 @@ class TaskSpool:
         self._leave()
 
     def create(self, name: str) -> SpoolFile:
-        """Make a file that is removed with the task unless kept. Raises StorageError."""
+        """The file is removed with the task unless kept. Raises StorageError."""
         path = self._root / self._name / name
         try:
             file = SpoolFile.create(path, folder=self._folder)
@@ -72,7 +69,7 @@ class TaskSpool:
         return file
 
     def keep(self, file: SpoolFile, name: str) -> Path:
-        """Move a file to `kept`, replacing one of this name. Raises StorageError."""
+        """Replaces a file of this name. Raises StorageError."""
         path = self._root / KEPT / name
         try:
             kept = make_below(self._root_descriptor, KEPT)
@@ -97,7 +94,7 @@ class TaskSpool:
 
 
 def check_spool(root: Path) -> None:
-    """Make a missing spool. Raise ConfigError if this user can't use it. Call it on the machine of the tasks."""
+    """Raises ConfigError if this user can't use it. Call it on the machine of the tasks."""
     try:
         with TaskSpool(root):
             pass
@@ -106,16 +103,13 @@ def check_spool(root: Path) -> None:
 
 
 def clean_spool(root: Path) -> int:
-    """Remove the folders of dead tasks and return their number.
-
-    Raises ConfigError if `root` doesn't belong to this user alone.
-    """
+    """Return the number of removed folders. Raises ConfigError if `root` isn't this user's alone."""
     with _opened(root) as folder:
         return 0 if folder is None else _clean(folder)
 
 
 def dead_folders(root: Path) -> tuple[str, ...]:
-    """Return the names of dead tasks' folders. Raises as `clean_spool`."""
+    """Raises as `clean_spool`."""
     with _opened(root) as folder:
         return () if folder is None else _dead(folder)
 

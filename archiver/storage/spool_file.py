@@ -1,4 +1,4 @@
-"""A file in the spool, open until its upload so that it can't be swapped. Libraries get `/dev/fd/N`."""
+"""A spool file, open until its upload so that it can't be swapped. Libraries get `/dev/fd/N`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class SpoolFile:
 
     @classmethod
     def create(cls, path: Path, *, folder: int | None = None) -> Self:
-        """Make the file in the folder with this descriptor. Raises OSError."""
+        """`folder` is a descriptor. Raises OSError."""
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         name = path if folder is None else path.name
         return cls(path, os.open(name, flags, 0o600, dir_fd=folder), folder)
@@ -39,13 +39,13 @@ class SpoolFile:
         return pa.OSFile(self._open_path, "wb")
 
     def reader(self) -> BinaryIO:
-        """Return a stream that the caller closes."""
+        """The caller closes the stream."""
         stream = os.fdopen(os.dup(self._descriptor), "rb")
         stream.seek(0)
         return stream
 
     def move(self, folder: int, path: Path) -> None:
-        """Move into the folder with this descriptor, replacing a file. Raises OSError."""
+        """Move into `folder` (a descriptor), replacing a file. Raises OSError."""
         os.replace(self._name, path.name, src_dir_fd=self._folder, dst_dir_fd=folder)
         self.path = path
         self._folder = None

@@ -1,4 +1,4 @@
-"""Classifies clients' errors about objects. Only this module and `store_refusals` read their texts."""
+"""Classifies clients' errors. Only this module and `store_refusals` read their texts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PASSING_ERRNO = frozenset(
 
 
 def storage_error(error: Exception, *, verb: str, path: str, **context: Any) -> StorageError:
-    """Make the StorageError for a failure to `verb` an object, or return a StorageError unchanged."""
+    """A StorageError is returned unchanged."""
     if isinstance(error, StorageError):
         return error
     text = str(error)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 
 def taken(batches: Iterable[pa.RecordBatch], rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    """Return these rows, by rising positions in all batches together. Only they are kept in memory."""
+    """By rising positions in all batches. Only these rows stay in memory."""
     first, parts = 0, []
     for batch in batches:
         low, high = np.searchsorted(rows, (first, first + batch.num_rows))

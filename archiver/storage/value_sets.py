@@ -1,4 +1,4 @@
-"""All values that columns have in a file, and checksums of its filters.
+"""Column values of a file, and checksums of its filters.
 
 Sets only rule out: a column without a set may have any value.
 """
@@ -26,10 +26,10 @@ Values: TypeAlias = AbstractSet[int] | AbstractSet[bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetLimits:
-    """The sets of a file take at most one of `share` bytes of it. If that is less than `smallest`, it has none.
+    """Sets take at most one of `share` bytes of a file. If that is less than `smallest`, it has none.
 
-    Smaller files are read whole by one request. `most_held` bounds the bytes of the values (see `bytes_of`) while a
-    file is written: memory has some 10 times as many.
+    Smaller files are read by one request. `most_held` bounds the values' bytes (see `bytes_of`) during writing: memory
+    has some 10 times as many.
     """
 
     share: int = SHARE
@@ -37,42 +37,36 @@ class SetLimits:
     most_held: int = MOST_HELD
 
     def bytes_of(self, file_bytes: int) -> int:
-        """Return how many bytes the sets of a file may take."""
         limit = file_bytes // self.share
         return limit if limit >= self.smallest else 0
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSets:
-    """Distinct values that aren't null, by field id: numbers, or bytes (UTF-8 of texts)."""
+    """Distinct non-null values by field id: numbers, or bytes (UTF-8 of texts)."""
 
     by_field: Mapping[int, Values] = field(default_factory=lambda: MappingProxyType({}))
 
     def values(self, field_id: int) -> Values | None:
-        """Return all values of a column. None if they aren't known."""
+        """None if they aren't known."""
         return self.by_field.get(field_id)
 
     def may_have(self, field_id: int, value: int | str | bytes) -> bool:
-        """Whether a row may have this value in the column."""
         values = self.by_field.get(field_id)
         return values is None or (value.encode() if isinstance(value, str) else value) in values
 
 
 def is_listed_value(value: object) -> TypeGuard[int | str | bytes]:
-    """Whether sets have values of this type."""
     return isinstance(value, int | str | bytes) and not isinstance(value, bool)
 
 
 def bytes_of(values: Iterable[int | bytes]) -> int:
-    """About how many bytes a set takes in a file, unpacked."""
+    """About the bytes of a set in a file, unpacked."""
     return sum(len(value) + 1 if isinstance(value, bytes) else 4 for value in values)
 
 
 class SetsOfBlocks:
-    """Puts the values of the blocks of a file together, for the columns of `field_ids`.
-
-    Has at most `most_bytes` (see `bytes_of`): the largest sets are dropped.
-    """
+    """Has at most `most_bytes` (see `bytes_of`): the largest sets are dropped."""
 
     def __init__(self, field_ids: Iterable[int], most_bytes: int = MOST_HELD) -> None:
         self._sets: dict[int, set[int | bytes]] = {identifier: set() for identifier in field_ids}
@@ -82,16 +76,16 @@ class SetsOfBlocks:
         self._rows = 0
 
     def most_of(self, field_id: int | None, rows: int) -> int:
-        """How many distinct values of a column are still listed, in a block of `rows`. -1 for none.
+        """-1 for none.
 
-        Files with few rows list few: listing every value would cost more than it saves.
+        Files with few rows list few: every value would cost more than it saves.
         """
         if field_id not in self._sets:
             return -1
         return min(MOST_VALUES, max(FEWEST, (self._rows + rows) // ROWS_OF_VALUE))
 
     def add(self, field_id: int, distinct: tuple[int, ...] | tuple[bytes, ...] | None) -> None:
-        """Add the distinct values of a column in a block, None if they aren't known."""
+        """`distinct` None: not known."""
         values = self._sets.get(field_id)
         if values is None:
             return
@@ -107,7 +101,7 @@ class SetsOfBlocks:
                 self._drop(max(self._sizes, key=self._sizes.__getitem__))
 
     def end_block(self, rows: int) -> None:
-        """Count the rows of a block whose values were added."""
+        """Call it once the block's values are added."""
         self._rows += rows
 
     def _drop(self, field_id: int) -> None:
@@ -116,5 +110,5 @@ class SetsOfBlocks:
 
     @property
     def sets(self) -> Mapping[int, frozenset[int | bytes]]:
-        """The sets of the columns whose values are known in all blocks."""
+        """For columns whose values are known in all blocks."""
         return {identifier: frozenset(values) for identifier, values in self._sets.items()}

@@ -1,6 +1,3 @@
-"""Metrics, health and traces of the archive job and of servers.
-
-`metrics` is the table of all metrics; `start` starts what the configuration enables.
-"""
+"""Metrics, health and traces of the archive job and of servers."""
 
 __all__ = ["intake", "listener", "serving", "start"]

@@ -1,4 +1,4 @@
-"""Health for orchestrators: liveness and readiness, with reasons."""
+"""Liveness and readiness, with reasons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_REASONS: Final = 20
 
 
 class Report(Protocol):
-    """A dataclass with at least `live`, `ready` and `reasons`."""
+    """A dataclass with at least these fields."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -28,7 +28,7 @@ class Report(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthReport:
-    """`live`: it makes progress, or has nothing to do. `ready`: it has begun, and its last run left nothing out."""
+    """`live`: it makes progress or is idle. `ready`: it has begun, and its last run left nothing out."""
 
     live: bool
     ready: bool
@@ -36,7 +36,7 @@ class HealthReport:
 
 
 class Health:
-    """The health of one job. A run without progress for `stalled_after` seconds counts as dead."""
+    """A run without progress for `stalled_after` seconds counts as dead."""
 
     def __init__(self, *, stalled_after: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._stalled_after = stalled_after
@@ -58,7 +58,7 @@ class Health:
                 self._reasons = ()
 
     def ended(self, reasons: Sequence[str]) -> None:
-        """Record the end of a run. `reasons`: what it could not archive."""
+        """`reasons`: why the run left something out, if it did."""
         with self._lock:
             self._idle = True
             self._reasons = tuple(reasons)

@@ -10,7 +10,7 @@ from archiver.telemetry.metrics import counter, gauge, histogram
 
 
 class Instruments:
-    """The metrics of one process, in a separate Prometheus registry."""
+    """In a separate Prometheus registry."""
 
     def __init__(self) -> None:
         self.registry: Final = CollectorRegistry()

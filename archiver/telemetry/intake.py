@@ -17,7 +17,7 @@ from archiver.telemetry.metrics import METRICS, counter, histogram
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicNumbers:
-    """`ended` is why the log takes in nothing more, `problem` why rows wait for the table."""
+    """`ended`: why the log takes in nothing more. `problem`: why rows wait for the table."""
 
     topic: str
     next_offsets: Mapping[int, int]
@@ -29,7 +29,7 @@ class TopicNumbers:
 
 
 class IntakeInstruments:
-    """The metrics of one server. Call it with each event. `topics` are read at scrape time, from another thread."""
+    """`topics` are read at scrape time, from another thread."""
 
     def __init__(self, topics: Callable[[], Iterable[TopicNumbers]], memory: Callable[[], int]) -> None:
         self.registry: Final = CollectorRegistry()
@@ -95,7 +95,7 @@ class _Numbers(Collector):
 
 
 class IntakeHealth:
-    """Not live if a topic's log has ended, unless the server stops in order: only a start of the server helps."""
+    """Not live if a topic's log has ended, except in an orderly stop: only a restart helps."""
 
     def __init__(self, topics: Callable[[], Iterable[TopicNumbers]]) -> None:
         self._topics = topics
@@ -106,7 +106,7 @@ class IntakeHealth:
         self._is_ready = True
 
     def stop(self) -> None:
-        """All logs end, and their rows are still written to the tables."""
+        """Their rows are still written."""
         self._stops = True
 
     def report(self) -> HealthReport:

@@ -1,4 +1,4 @@
-"""How long records have been waiting, derived from what a job sees and commits.
+"""Derives how long records wait from a job's reads and commits.
 
 Waiting records arrived after the last check that found none, and after the newest archived record; without either, the
 time counts from the first check.
@@ -23,7 +23,7 @@ class _Partition:
     since: float | None = None
 
     def begin(self) -> None:
-        """Start the waiting time, at the latest at the last check: producers' clocks may be ahead."""
+        """Begin at the last check at the latest: producers' clocks may be ahead."""
         known = [each for each in (self.caught_up, self.newest) if each is not None]
         self.since = min(self.looked, max(known, default=self.looked))
 
@@ -36,7 +36,7 @@ class Lag:
         self._partitions: dict[Place, _Partition] = {}
 
     def seconds(self, place: Place) -> float:
-        """Return an upper bound of the oldest record's wait in seconds; 0 if nothing waits."""
+        """An upper bound of the oldest record's wait; 0 if nothing waits."""
         since = self._partitions[place].since if place in self._partitions else None
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
@@ -49,7 +49,6 @@ class Lag:
             found.begin()
 
     def committed(self, place: Place, *, until: int, newest_ms: int | None) -> None:
-        """Record a commit up to an offset. `newest_ms`: the newest timestamp, if any."""
         found = self._partitions.setdefault(place, _Partition())
         if newest_ms is not None:
             found.newest = max(found.newest or 0.0, newest_ms / 1000)

@@ -1,7 +1,6 @@
-"""The HTTP listener: `/metrics` for Prometheus, `/health`, `/health/live`, `/health/ready` or `/ready`.
+"""`/metrics` for Prometheus, `/health`, `/health/live`, `/health/ready` or `/ready`.
 
-Health answers 200 or 503 with reasons as JSON. If all workers are busy, the connection that was silent longest is
-dropped.
+Health answers 200 or 503 with JSON. If all workers are busy, the longest silent connection is dropped.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class MetricsSource(Protocol):
 
 
 class Listener:
-    """Serves on `host:port` (0: any free port) from background threads. Use as a context manager."""
+    """Uses background threads; port 0: any free port."""
 
     def __init__(
         self,
@@ -141,7 +140,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = ANSWER_SECONDS
 
     def setup(self) -> None:
-        """Read the whole request within its time limit, else raise TimeoutError."""
+        """Raises TimeoutError if the request isn't complete in time."""
         super().setup()
         head = self._head()
         self.connection.settimeout(ANSWER_SECONDS)
@@ -169,7 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(HTTPStatus.NOT_FOUND, "text/plain", b"/, /metrics, /health, /health/live, /health/ready\n")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it
-        """Log nothing: probes come every few seconds."""
+        """Probes come every few seconds."""
 
     def _head(self) -> bytes:
         deadline = time.monotonic() + self.server.request_seconds

@@ -1,4 +1,4 @@
-"""Counts the events of an archive job, also as progress for `health`."""
+"""Counts a job's events, also as progress for `health`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from catalog.recognition import Fit, Recognition
 
 
 class Metering:
-    """If it fails, it gets no more events, and health soon reports a job without progress."""
+    """If it fails, health soon reports a job without progress."""
 
     def __init__(self, instruments: Instruments, health: Health) -> None:
         self._to = instruments
@@ -142,8 +142,6 @@ class Metering:
 
 
 class ExpireMetering:
-    """Counts the topics whose retirement waits for consent."""
-
     def __init__(self, instruments: Instruments) -> None:
         self._to = instruments
 
@@ -155,8 +153,6 @@ class ExpireMetering:
 
 
 class ChoreMetering:
-    """Counts the time and failures of chores."""
-
     def __init__(self, instruments: Instruments) -> None:
         self._to = instruments
 

@@ -1,4 +1,4 @@
-"""The table of all Prometheus metrics, which a test compares with the documentation."""
+"""All Prometheus metrics. A test compares them with the documentation."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _ANSWER_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRow:
-    """A metric: `name` without the prefix `archiver_` and the counters' suffix `_total`."""
+    """`name` has no prefix `archiver_` and no suffix `_total`."""
 
     name: str
     kind: Kind
@@ -67,7 +67,6 @@ class MetricRow:
 
     @property
     def documented(self) -> str:
-        """The name in the documentation and in queries."""
         return f"{self.family}_total" if self.kind == "counter" else self.family
 
     @property

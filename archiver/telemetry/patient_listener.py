@@ -1,4 +1,4 @@
-"""Serves metrics as soon as the address is free, because commands may share a configuration."""
+"""Waits for the address: commands may share a configuration."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class PatientListener:
-    """Opens a listener; while another process has the address, it warns once and retries.
-
-    Use as a context manager. Raises ConfigError if the address can't be bound for another reason.
-    """
+    """If another process has the address, it warns once and retries. Raises ConfigError for another reason."""
 
     def __init__(self, opens: Callable[[], Listener], *, address: str, again: float = AGAIN_SECONDS) -> None:
         self._opens = opens

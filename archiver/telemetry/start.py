@@ -1,4 +1,4 @@
-"""Starts the configured metrics, health and traces."""
+"""Starts metrics, health and traces."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ _STALLED_SLACK_SECONDS = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeteredObservers:
-    """The observers of an archive job, its chores, and its retirements."""
-
     job: JobObserver
     retirement: ExpireObserver
     chores: ChoreObserver
@@ -28,10 +26,7 @@ class MeteredObservers:
 
 @contextmanager
 def with_telemetry(config: Config, job: JobObserver, retirement: ExpireObserver) -> Iterator[MeteredObservers]:
-    """Yield observers that call these, and also serve metrics and send spans if configured.
-
-    Raises ConfigError if the address can't be bound; if another process has it, binding is retried.
-    """
+    """Raises ConfigError if the address can't be bound; if another process has it, binding is retried."""
     with ExitStack() as open_until_the_end:
         more: list[JobObserver] = []
         more_of_retirement: list[ExpireObserver] = []

@@ -1,4 +1,4 @@
-"""The page at `/` of the metrics port: health and progress."""
+"""The page at `/` of the metrics port."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LINKS: Final = "/metrics", "/health", "/health/live", "/health/ready"
 
 
 def status_page(report: Report, metrics: bytes) -> str:
-    """Return the page as HTML. `metrics` are in Prometheus's text format."""
+    """`metrics` are in Prometheus's text format."""
     topics = _by_topic(metrics)
     return html_page("archiver", "".join(_body(report, topics)), refresh_seconds=_REFRESH_SECONDS)
 

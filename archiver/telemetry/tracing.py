@@ -1,6 +1,6 @@
 """Sends a job's progress as OpenTelemetry spans over OTLP/HTTP.
 
-Steps of a task overlap: a step's span begins with the task and lasts as long as the step was busy.
+Steps overlap: a step's span begins with the task and lasts as long as the step was busy.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ _NANOSECONDS = 1_000_000_000
 
 @contextmanager
 def tracer_to(endpoint: str, headers: Mapping[str, str], exporter: SpanExporter | None = None) -> Iterator[Tracer]:
-    """Yield a tracer that sends to `endpoint` (the whole URL, `…/v1/traces`), or to `exporter`.
-
-    Spans that can't be sent are dropped and logged.
-    """
+    """`endpoint` is the whole URL (`…/v1/traces`). Spans that can't be sent are dropped and logged."""
     resource = Resource.create({"service.name": SERVICE, "service.version": version(SERVICE)})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
     to = exporter or OTLPSpanExporter(endpoint=endpoint, headers=dict(headers))
@@ -57,8 +54,6 @@ def tracer_to(endpoint: str, headers: Mapping[str, str], exporter: SpanExporter 
 
 
 class Spans:
-    """Makes a span of each wave, task and step when it ends."""
-
     def __init__(self, tracer: Tracer) -> None:
         self._tracer = tracer
         self._wave: Span | None = None

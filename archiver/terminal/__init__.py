@@ -1,7 +1,4 @@
-"""The output of commands: screens, tables, words and JSON lines.
-
-Modules here take only events and values.
-"""
+"""The output of commands. Modules here take only events and values."""
 
 __all__ = [
     "amounts",

@@ -12,12 +12,12 @@ _HOUR: Final = 3_600
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Format `1 record`, `6,000 records`."""
+    """`1 record`, `6,000 records`."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def size(number: float) -> str:
-    """Format bytes: `812 B`, `31.0 kB`, `84.2 MB`."""
+    """`812 B`, `31.0 kB`, `84.2 MB`."""
     for unit, name in _SIZES:
         if number >= unit:
             return f"{number / unit:,.1f} {name}"
@@ -25,14 +25,14 @@ def size(number: float) -> str:
 
 
 def share(part: float) -> str:
-    """Format a share between 0 and 1: `0 %` (only for 0), `12.5 %`."""
+    """`0 %` only for 0."""
     if part <= 0:
         return "0 %"
     return "< 0.01 %" if part < 0.0001 else f"{part:.2%}".replace("%", " %")  # noqa: PLR2004 - what two digits can show
 
 
 def duration(seconds: float) -> str:
-    """Format seconds: `0.4 s`, `2 min 5 s`, `1 h 5 min`."""
+    """`0.4 s`, `2 min 5 s`, `1 h 5 min`."""
     if seconds < _MINUTE:
         return f"{seconds:.1f} s"
     whole = round(seconds)
@@ -42,7 +42,7 @@ def duration(seconds: float) -> str:
 
 
 def age(seconds: float | None) -> str:
-    """Format an age in seconds: `42 s`, `3.5 h`."""
+    """`42 s`, `3.5 h`."""
     if seconds is None:
         return "-"
     for length, unit in _AGES:
@@ -52,12 +52,11 @@ def age(seconds: float | None) -> str:
 
 
 def rates(records: int, source_bytes: int, seconds: float) -> str:
-    """Format `47,564 records/s, 6.8 MB/s`. Empty below one record a second."""
+    """`47,564 records/s, 6.8 MB/s`. Empty below one record a second."""
     if seconds <= 0 or records < seconds:
         return ""
     return f"{records / seconds:,.0f} records/s, {size(source_bytes / seconds)}/s"
 
 
 def clock_time() -> str:
-    """Return the local time: `14:03:20`."""
     return datetime.now().astimezone().strftime("%H:%M:%S")

@@ -1,4 +1,4 @@
-"""The single answer of a command: a JSON line or a screen."""
+"""A JSON line or a screen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def print_answer(
     as_json: bool,
     soft_wrap: bool = False,
 ) -> None:
-    """Print the values as a JSON line, or the screen. With `soft_wrap`, the terminal wraps long lines."""
+    """With `soft_wrap`, the terminal wraps long lines."""
     if as_json:
         write_line(event, **values)
     else:

@@ -1,4 +1,4 @@
-"""Describes an archive job: a bar, then a line or a table."""
+"""Shows an archive job."""
 
 from __future__ import annotations
 
@@ -45,10 +45,9 @@ SHOWN = 8
 
 
 class ArchiveScreen(Bars):
-    """Shows the job. Use as a context manager.
+    """Without a terminal: a line for each wave and topic.
 
-    A terminal gets a bar and a table, other outputs a line for each wave and topic. With `repeats`, a round is a line
-    with the time.
+    With `repeats`, a round is a line with the time.
     """
 
     def __init__(
@@ -207,7 +206,7 @@ class ArchiveScreen(Bars):
             self._outage = (str(error), self._clock() if self._outage is None else self._outage[1])
 
     def _say_idle(self, text: str, report: JobReport) -> None:
-        """Print that a round had nothing to do: when that begins or changes, then once an hour."""
+        """When idleness begins or changes, then once an hour."""
         now = self._clock()
         if self._idle is None or self._idle[0] != text or now - self._idle[1] >= _IDLE_SECONDS:
             self._print(f"{text}, {duration(report.seconds)}", style="dim")

@@ -27,8 +27,6 @@ _FIRST: Final = "step", "reason"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """Filters entries by kind and time, and limits them to the last few."""
-
     kinds: frozenset[str]
     since: datetime | None
     until: datetime | None
@@ -36,7 +34,7 @@ class Wanted:
 
     @classmethod
     def of(cls, *, kinds: Sequence[str], since: str | None, until: str | None, limit: int | None) -> Self:
-        """Parse the options. Raises ConfigError."""
+        """Raises ConfigError."""
         return cls(kinds=frozenset(kinds), since=_time("--from", since), until=_time("--to", until), limit=limit)
 
     def select(self, entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

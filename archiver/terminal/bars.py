@@ -27,7 +27,7 @@ _INDENT: Final = 1 + _APART
 
 
 class Bars:
-    """A bar, on a terminal only. Use as a context manager."""
+    """Only on a terminal. A context manager."""
 
     def __init__(self, console: TextConsole, *, unit: str) -> None:
         self.console = console
@@ -58,7 +58,7 @@ class Bars:
             self._task = None
 
     def pause(self) -> None:
-        """Hide the bar, and don't touch the terminal until it is shown again: a question may stand there."""
+        """Doesn't touch the terminal: a question may stand there."""
         self.clear()
         self._progress.stop()
 
@@ -70,8 +70,6 @@ class Bars:
 
 
 class _WrappedTask(Progress):
-    """Shows a task on as many lines as the terminal's width needs."""
-
     def __init__(self, console: TextConsole, unit: str) -> None:
         super().__init__(console=console, transient=True, disable=not console.is_terminal)
         self._unit = unit
@@ -83,8 +81,6 @@ class _WrappedTask(Progress):
 
 
 class _TaskLines:
-    """A task: title, bar, amount, rate and times. Nothing is cut."""
-
     def __init__(self, task: Task, unit: str, spinner: RenderableType) -> None:
         self._task = task
         self._unit = unit

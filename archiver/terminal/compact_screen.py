@@ -25,8 +25,6 @@ from archiver.upkeep.compact.report import (
 
 
 class CompactScreen(Bars):
-    """Shows the compaction: a bar on a terminal, failures as they come, the report at the end."""
-
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
 
@@ -62,8 +60,6 @@ class CompactScreen(Bars):
 
 
 class CompactNotes:
-    """Reports compactions between other work: a line for each commit."""
-
     def __init__(self, console: TextConsole) -> None:
         self._console = console
 
@@ -130,7 +126,7 @@ def _print_plan(console: TextConsole, report: CompactReport) -> None:
 
 
 def _print_why_none(console: TextConsole, topic: TopicCompaction) -> None:
-    """Print why small files stay: too few of them lie beside each other."""
+    """Small files stay if too few of them lie beside each other."""
     if not topic.small_files or topic.error is not None or topic.failures:
         return
     few = f"{topic.min_files:,}" if topic.fewer_merge else "two"

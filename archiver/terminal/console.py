@@ -11,10 +11,7 @@ UNLIMITED = 10_000
 
 
 class TextConsole(Console):
-    """A console without markup, emoji codes and highlighting.
-
-    On a terminal, text is wrapped between words; elsewhere only if `COLUMNS` gives a width.
-    """
+    """Without markup, emoji codes and highlighting. Wraps only on a terminal or if `COLUMNS` is set."""
 
     def __init__(
         self,

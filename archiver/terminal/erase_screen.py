@@ -27,8 +27,6 @@ _RANGES: Final = 100
 
 
 class EraseScreen(Bars):
-    """Shows the erasure. Use as a context manager."""
-
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
         self._planned = 0

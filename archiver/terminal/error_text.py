@@ -1,4 +1,4 @@
-"""An error as text: its name and message, then a line for each item of its context."""
+"""An error as text: name, message, then context."""
 
 from __future__ import annotations
 

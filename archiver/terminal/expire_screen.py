@@ -30,8 +30,6 @@ _SHOWN = 5
 
 
 class ExpireScreen(Bars):
-    """Shows the retirement. Use as a context manager."""
-
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
         self._planned = 0
@@ -63,8 +61,6 @@ class ExpireScreen(Bars):
 
 
 class ExpireNotes:
-    """Reports retirements between other work: a line for each topic that lost files."""
-
     def __init__(self, console: TextConsole) -> None:
         self._console = console
 

@@ -1,4 +1,4 @@
-"""A row's fields: a JSON value with its name, a cell with its column, or both."""
+"""A row's fields: in JSON, in a table, or both."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownField(Generic[T]):
-    """A field. Without a name only people see it, without a column only machines."""
+    """Without a name only people see it, without a column only machines."""
 
     value: Callable[[T], Any]
     name: str = ""

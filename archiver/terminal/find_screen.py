@@ -1,4 +1,4 @@
-"""Shows a search: found records as a table or JSON lines, its progress, and what each stage ruled out."""
+"""Shows a search."""
 
 from __future__ import annotations
 
@@ -23,18 +23,15 @@ _LONGEST: Final = 200
 
 
 class FindScreen(Bars):
-    """An observer that shows how far a search came. Use as a context manager."""
-
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="read")
 
     def __call__(self, event: Searched) -> None:
-        """Show the progress."""
         self.show(f"find: {counted(event.records, 'record')}", done=event.done, total=event.total)
 
 
 def records_listing(topic: str, records: pa.RecordBatch) -> Listing:
-    """Return records with the columns of DECODED as a table."""
+    """`records` have the columns of DECODED."""
     listing = Listing(
         Column(heading="topic", alone="{}", kind="name"),
         Column(heading="partition", alone="partition {}", kind="name"),
@@ -60,7 +57,6 @@ def records_listing(topic: str, records: pa.RecordBatch) -> Listing:
 
 
 def explained(report: FindReport) -> Iterator[Text]:
-    """Say what each stage of a search ruled out, and what was read."""
     opened = f"{counted(report.files_opened, 'file')} opened"
     yield Text(f"manifests: {counted(report.files, 'file')}; ruled out {_reasons(report.files_out)}; {opened}")
     if report.registry_error is not None:
@@ -81,7 +77,6 @@ def explained(report: FindReport) -> Iterator[Text]:
 
 
 def report_json(report: FindReport) -> dict[str, Any]:
-    """Return the counts of a search as plain JSON values."""
     return {
         "topics": report.topics,
         "files": report.files,

@@ -37,7 +37,7 @@ def move_json(move: Move) -> dict[str, Any]:
 
 
 def lag(progress: Sequence[Progress]) -> int | None:
-    """Return the sum of the known lags; None if none is known."""
+    """None if no lag is known."""
     known = [each.lag for each in progress if each.lag is not None]
     return sum(known) if known else None
 
@@ -88,7 +88,6 @@ def delete_screen(names: Sequence[str], *, dry_run: bool) -> RenderableType:
 
 
 def deletion_question(group: Described) -> RemovalQuestion:
-    """Ask whether a group and its committed offsets may be deleted."""
     committed = [place for place in group.progress if place.committed is not None]
     return RemovalQuestion(
         verb="forget",

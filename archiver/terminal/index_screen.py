@@ -1,4 +1,4 @@
-"""Shows builds of indexes, and what indexes have."""
+"""Shows indexes and their builds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from archiver.upkeep.indexing import ColumnIndex, TopicIndexes
 
 
 def build_lines(topic: str, report: BuildReport) -> Iterator[str]:
-    """Say what a build did."""
     parts = [f"{topic}: {counted(report.files, 'file')} indexed"]
     if report.runs:
         parts.append(
@@ -30,12 +29,11 @@ def build_lines(topic: str, report: BuildReport) -> Iterator[str]:
 
 
 def failures_text(topic: str, report: BuildReport) -> Iterator[str]:
-    """Say what failed. Searches read these files."""
+    """Searches read these files."""
     yield from (f"{topic}: {error}" for error in report.failures)
 
 
 def build_json(topic: str, report: BuildReport) -> dict[str, Any]:
-    """Return a build as plain JSON values."""
     return {
         "topic": topic,
         "files": report.files,
@@ -49,12 +47,10 @@ def build_json(topic: str, report: BuildReport) -> dict[str, Any]:
 
 
 def failures_json(report: BuildReport) -> list[Any]:
-    """Return failures as plain JSON values."""
     return [error_or_none(error) for error in report.failures]
 
 
 def status_json(indexes: TopicIndexes) -> dict[str, Any]:
-    """Return the indexes of a topic as plain JSON values."""
     return {
         "topic": indexes.topic,
         "columns": [asdict(column) for column in indexes.columns],
@@ -63,7 +59,6 @@ def status_json(indexes: TopicIndexes) -> dict[str, Any]:
 
 
 def status_screen(indexes: TopicIndexes) -> Text:
-    """Return a line for each indexed column."""
     lines = [f"{indexes.topic}: {_line(column)}" for column in indexes.columns]
     if indexes.waiting:
         lines.append(f"{indexes.topic}: {counted(indexes.waiting, 'dropped run')} to be deleted")

@@ -1,4 +1,4 @@
-"""JSON lines for machines: one object a line, with `time` and `event` in each."""
+"""JSON lines, with `time` and `event` in each."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ Line: TypeAlias = tuple[str, dict[str, Any]]
 
 
 class JsonLines(Generic[E]):
-    """Writes the lines that `lines_of` makes of each event, by default to standard output."""
-
     def __init__(self, lines_of: Callable[[E], Iterable[Line]], out: TextIO | None = None) -> None:
         self._lines_of = lines_of
         self._out = out or sys.stdout
@@ -40,7 +38,7 @@ def json_line(event: str, **values: Any) -> str:
 
 
 def error_json(error: Exception) -> dict[str, Any]:
-    """Return an error as JSON values, in the same shape for all commands."""
+    """The same shape for all commands."""
     message, context, retryable = str(error), {}, False
     if isinstance(error, ContextError):
         message, retryable = error.message, error.retryable

@@ -1,4 +1,4 @@
-"""A table for any width: if it doesn't fit, each row becomes lines."""
+"""A table for any width: rows become lines if it doesn't fit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _APART: Final = "  "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column: its heading, and the format of a value without the heading.
+    """`alone` is the format without the heading.
 
-    Columns of kind `name` make a row's first line if the table doesn't fit. `is_optional` columns are left out first.
+    If the table doesn't fit, `name` columns make a row's first line. `is_optional` columns are left out first.
     """
 
     heading: str
@@ -51,7 +51,7 @@ class Unpadded:
 
 
 class Listing:
-    """Rows under headings, without borders. Digits are never cut, and no row is dropped."""
+    """Digits are never cut, and no row is dropped."""
 
     def __init__(self, *columns: Column) -> None:
         self._columns = columns
@@ -91,7 +91,7 @@ def _named(column: Column, cell: Text) -> Text:
 
 
 def packed(pieces: Iterable[Text], width: int, *, indent: str = "") -> Iterator[Text]:
-    """Join pieces into as few lines as possible. A piece wraps only if it is longer than a line."""
+    """A piece wraps only if it is longer than a line."""
     line: Text | None = None
     for piece in pieces:
         if line is not None and line.cell_len + len(_APART) + piece.cell_len <= width:

@@ -27,8 +27,6 @@ SHOWN = 20
 
 
 class OrphansScreen(Bars):
-    """Shows the search: a bar on a terminal, failures as they come, the report at the end."""
-
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="object")
         self._listed = 0

@@ -1,4 +1,4 @@
-"""The output of a long command: JSON lines or a screen."""
+"""JSON lines or a screen."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ E_contra = TypeVar("E_contra", contravariant=True)
 
 
 class Screen(Protocol[E_contra]):
-    """Describes a command's events as JSON lines, and shows them while its context is open."""
-
     def lines(self, event: E_contra, /) -> Iterable[Line]: ...
 
     def __enter__(self) -> Observer[E_contra]: ...
@@ -24,10 +22,7 @@ class Screen(Protocol[E_contra]):
 
 
 class Output(Generic[E]):
-    """The observer of a command. Use as a context manager.
-
-    `failed`: an event could not be shown. Then the command ends with an error, though its work is done.
-    """
+    """`failed`: an event could not be shown. The command ends with an error, though its work is done."""
 
     def __init__(self, screen: Screen[E], *, as_json: bool) -> None:
         self._opened: AbstractContextManager[Observer[E]] = nullcontext(JsonLines(screen.lines)) if as_json else screen
@@ -42,7 +37,7 @@ class Output(Generic[E]):
         self._opened.__exit__(None, None, None)
 
     def __call__(self, event: E) -> None:
-        """Show an event. Raises the error that prevents it."""
+        """Raises the error that prevents showing the event."""
         assert self._show is not None
         try:
             self._show(event)

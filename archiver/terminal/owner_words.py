@@ -1,4 +1,4 @@
-"""Words for open erasures and the snapshots that block them."""
+"""Words for open erasures and blocking snapshots."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ def snapshot_words(snapshots: Collection[int]) -> str:
 
 
 def erasure_remark(topic: str, erasure: OpenErasure) -> str:
-    """Describe what keeps an erasure open, and how to continue."""
     head = f"erasure {erasure.id} isn't finished"
     if GC_ENABLED in erasure.settings:
         return (

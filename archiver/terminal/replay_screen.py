@@ -1,4 +1,4 @@
-"""Shows an export: a bar on a terminal, and a line at the end."""
+"""Shows an export."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ _MEGABYTE = 1_000_000
 
 
 class ReplayScreen(Bars):
-    """Shows the progress of an export. Use as a context manager."""
-
     def __init__(self, console: TextConsole, topic: str) -> None:
         super().__init__(console, unit="offset")
         self._topic = topic

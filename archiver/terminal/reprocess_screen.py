@@ -24,8 +24,6 @@ from archiver.upkeep.reprocess.report import (
 
 
 class ReprocessScreen(Bars):
-    """Shows the reprocessing: a bar on a terminal, failures as they come, the report at the end."""
-
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
 

@@ -1,4 +1,4 @@
-"""Schemas: a tree of columns, a table's history, and what a new schema would change."""
+"""Schemas: columns, history and changes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def history_text(topic: str, records: Iterable[VersionRecord]) -> Group:
 
 
 def summary(changes: Iterable[Change]) -> str:
-    """Count changes by kind: `2 columns added, 1 renamed`."""
+    """`2 columns added, 1 renamed`."""
     counts = Counter(change.kind for change in changes)
     if not counts:
         return "no column changed"
@@ -86,7 +86,6 @@ def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
 
 
 def approval_question(approval: Approval) -> RemovalQuestion:
-    """Ask whether a version with all its changes may be made."""
     return RemovalQuestion(
         verb="approve",
         topic=approval.topic,

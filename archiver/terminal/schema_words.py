@@ -1,4 +1,4 @@
-"""Words for schema changes, and for how well a schema fits."""
+"""Words for schema changes and misfits."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def new_version(version: int, changes: tuple[Change, ...]) -> str:
 
 
 def waiting_remark(topic: str, changes: tuple[Change, ...]) -> str:
-    """Report a schema change that waits for approval. No changes: none waits any more."""
+    """Without changes, none waits any more."""
     if not changes:
         return "no schema change waits for approval any more"
     words = "; ".join(map(describe, changes))
@@ -63,7 +63,6 @@ def waiting_remark(topic: str, changes: tuple[Change, ...]) -> str:
 
 
 def fit_remarks(recognition: Recognition) -> Iterator[str]:
-    """Describe what doesn't fit the schema, for each part with a schema."""
     for part, fit in recognition.parts.items():
         misfits = [
             f"{fit.failed:,} not decoded" if fit.failed else "",
@@ -78,7 +77,6 @@ def fit_remarks(recognition: Recognition) -> Iterator[str]:
 
 
 def doubt_remark(topic: str, part: str, fit: Fit, doubt: Doubt) -> str:
-    """Describe why a schema is probably wrong, and what to do."""
     match doubt:
         case Doubt.FAILED:
             what = f"{fit.failed:,} of {counted(fit.values, part)} can't be decoded"

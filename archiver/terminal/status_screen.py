@@ -86,7 +86,6 @@ def _topic_remarks(found: Sequence[TopicStatus]) -> list[Text]:
 def looked_screen(
     found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
 ) -> RenderableType:
-    """Show topics, and the error that makes the status incomplete."""
     if error is None:
         return status_screen(found, partitions=partitions)
     archived = Text("Shown is what is archived; how far behind it is isn't known.\n", style="dim")
@@ -97,7 +96,7 @@ def looked_screen(
 def watch_screen(
     found: Sequence[TopicStatus], error: ContextError | None, *, partitions: bool = False
 ) -> RenderableType:
-    """Show a status with the time, topics with problems first."""
+    """Topics with problems come first."""
     time = Text(clock_time(), style="dim")
     ordered = sorted(found, key=lambda each: (not each.problems, -(each.lag_records or 0), each.topic))
     return Group(time, looked_screen(ordered, error, partitions=partitions))
@@ -150,7 +149,7 @@ def status_table(status: TopicStatus) -> RenderableType:
 
 
 def status_json(status: TopicStatus) -> dict[str, Any]:
-    """Return a topic's status. Ages are in seconds, times in ms since 1970."""
+    """Ages are in seconds, times in ms since 1970."""
     return {
         "topic": status.topic,
         "table": status.table,

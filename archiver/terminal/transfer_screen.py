@@ -25,8 +25,6 @@ _MEGABYTE = 1_000_000
 
 
 class TransferScreen(Bars):
-    """Shows the transfer. Use as a context manager."""
-
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="offset")
         self._title = ""

@@ -32,8 +32,6 @@ SHOWN: Final = 50
 
 
 class VerifyScreen(Bars):
-    """Shows the verification. Use as a context manager."""
-
     def __init__(self, console: TextConsole) -> None:
         super().__init__(console, unit="file")
         self._faults: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""A topic as the jobs see it: opened with its table, its partitions inspected, its state reported. Archives nothing."""
+"""Open, inspect and report topics for all jobs. Archives nothing."""
 
 __all__ = [
     "archive_reader",

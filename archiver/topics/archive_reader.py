@@ -1,4 +1,4 @@
-"""A partition's archived records, committed or staged, for comparison with its log."""
+"""Read archived records, committed or staged, for comparison with the log."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from catalog.registry import Registry
 
 
 class ArchiveReader:
-    """The records of one topic. `staged` ranges wait for a commit; files that the table has count once."""
+    """Staged files that the table has count once."""
 
     def __init__(self, storage: TopicStorage, files: TableFiles, staged: Iterable[TranslatedRange]) -> None:
         self._storage = storage
@@ -37,10 +37,7 @@ class ArchiveReader:
 
     @classmethod
     def of(cls, known: ArchiveTable, registry: Registry, catalog: TableCatalog, formats: SegmentFormats) -> Self:
-        """Everything archived of the topic now. `known` is an earlier state of its table.
-
-        Raises CatalogUnreachable if only the registry answers, TableMissing if the table was recreated.
-        """
+        """Raises CatalogUnreachable if only the registry answers, TableMissing if the table was recreated."""
         topic = known.topic
         staged = registry.files.pending(topic)  # first: what is committed in between is then in the table
         table = catalog.reload(known)
@@ -49,7 +46,7 @@ class ArchiveReader:
         return cls(storage, ManifestReader().files(table.iceberg), staged)
 
     def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
-        """The records of [start_offset, end_offset), by offset. Raises StorageError."""
+        """By offset. Raises StorageError."""
         wanted = RowRange(partition=partition, start_offset=start_offset, end_offset=end_offset)
         batches = [batch for file in self._opened(wanted) for batch in _records(file, wanted)]
         found = pa.Table.from_batches(batches, ASSEMBLED).sort_by("offset").combine_chunks().to_batches()

@@ -1,4 +1,4 @@
-"""Read from table and registry what is archived, while Kafka doesn't answer."""
+"""The archived state, while Kafka doesn't answer."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 
 class ArchivedState:
-    """The archived part of registered topics."""
-
     def __init__(self, *, registry: Registry, catalogs: CatalogPool, formats: SegmentFormats | None = None) -> None:
         self._registry = registry
         self._catalogs = catalogs

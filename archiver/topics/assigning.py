@@ -1,4 +1,4 @@
-"""Assign a topic's columns: for the current version, and for a new one with its first records."""
+"""Assign a topic's columns, for a new version with its first records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def columns_of(schemas: TopicSchemas, source: PartitionSource) -> DeclaredColumn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnAssigner:
-    """Assigns a topic's columns by `schemas`. `accept_raw` consents to becoming raw and what this breaks."""
+    """`accept_raw` consents to becoming raw, and to the breaking changes."""
 
     topic: TopicRow
     schemas: TopicSchemas
@@ -50,7 +50,6 @@ class ColumnAssigner:
 
     @property
     def policy(self) -> OnSchemaChange:
-        """The handling of changes that break queries."""
         return "apply" if self.accept_raw else self.schemas.config.on_schema_change
 
     def assign(self, table: ArchiveTable | None, *, expected: Assignment | None = None) -> Assignment:
@@ -60,9 +59,9 @@ class ColumnAssigner:
         )
 
     def choose(self, table: ArchiveTable, seen: SeenLedger | None = None, *, keeps: bool = True) -> SchemaChoice:
-        """Choose the version of the next records without storing a new one.
+        """Store no new version. Raises like `assign_columns`.
 
-        With `keeps`, the registry records a reused version and the waiting change. Raises like `assign_columns`.
+        With `keeps`, the registry records a reused version and the waiting change.
         """
         if seen is None:
             seen = self.registry.ledger.read_together([self.topic]).get(self.topic.id)
@@ -108,13 +107,11 @@ class ColumnAssigner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NextVersion:
-    """A new schema version, stored with its first records."""
-
     assignment: Assignment
     assigner: ColumnAssigner
 
     def store(self, table: ArchiveTable) -> Assignment:
-        """Store the version. Raises ColumnsMoved if another process changed the columns."""
+        """With the first records. Raises ColumnsMoved if another process changed the columns."""
         return self.assigner.assign(table, expected=self.assignment)
 
 

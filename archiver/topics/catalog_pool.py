@@ -1,4 +1,4 @@
-"""Catalog connections for reads and commits of many topics at once."""
+"""Catalog connections for many topics at once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class CatalogPool:
     def each(
         self, topics: Sequence[Topic], ask: Callable[[Topic, TableCatalog], Found], stop: threading.Event
     ) -> Iterator[tuple[Topic, Future[Found]]]:
-        """The topics in order with the result of `ask`; no more calls once `stop` is set."""
+        """In order; no more calls once `stop` is set."""
         waiting: list[tuple[Topic, Future[Found]]] = []
         left = iter(topics)
         try:
@@ -54,12 +54,10 @@ class CatalogPool:
                 answer.cancel()
 
     def begin(self, topic: Topic, work: Callable[[Topic, TableCatalog], Found]) -> Future[Found]:
-        """Do a topic's `work` in another thread."""
         return self._pool.submit(self._ask, topic, work)
 
     @contextmanager
     def one(self) -> Iterator[TableCatalog]:
-        """An exclusive connection until the block ends."""
         try:
             catalog = self._idle.get_nowait()
         except Empty:

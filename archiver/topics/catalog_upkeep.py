@@ -1,4 +1,4 @@
-"""Catalogs that rewrite or delete table files themselves, by their address (docs/catalogs.md)."""
+"""Catalogs that rewrite or delete table files themselves (docs/catalogs.md)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ _BIGLAKE: Final = (
 
 
 def upkeep_note(catalog: Mapping[str, str]) -> str | None:
-    """A note on the catalog for before the first record, if any."""
     uri, warehouse = catalog.get("uri", "").lower(), catalog.get("warehouse", "").lower()
     if "s3tables" in uri or "s3tables" in warehouse or catalog.get("rest.signing-name") == "s3tables":
         return _S3_TABLES

@@ -1,7 +1,7 @@
 """Detect a recreated or diverged log when leader epochs are inconclusive (docs/adr/0025-epochs-and-records.md).
 
-Missing or different records are a divergence, otherwise epochs are corrected. If brokers answer no epochs, the newest
-archived records are compared each time (docs/adr/0078-brokers-without-epochs.md).
+Missing or different records are a divergence, otherwise epochs are corrected. Without epochs of brokers, the
+newest archived records are compared each time (docs/adr/0078-brokers-without-epochs.md).
 """
 
 from __future__ import annotations
@@ -37,38 +37,36 @@ _ANY_EPOCH: Final = 2**31 - 1
 
 
 class Epochs(Protocol):
-    """Requests about leader epochs; see `BrokerClient`."""
+    """See `BrokerClient`."""
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> Mapping[int, EpochEnd]: ...
 
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None: ...
 
     def current_epoch(self, topic: str, partition: int) -> int:
-        """The epoch of the current leader, -1 if unknown."""
+        """-1 if unknown."""
 
     def list_offsets(self, topic: str, partitions: Iterable[int], at: At) -> Mapping[int, int]: ...
 
     def is_compacted(self, topic: str) -> bool | None:
-        """Whether the log may be compacted, None if unknown."""
+        """None if unknown."""
 
 
 class LogReader(Protocol):
-    """Reads committed records of a log; see `PartitionFetcher.batches`."""
+    """See `PartitionFetcher.batches`."""
 
-    def __call__(self, partition: int, start_offset: int, end_offset: int, /) -> Iterable[DecodedBatches]:
-        """The pieces of [start_offset, end_offset) in order."""
+    def __call__(self, partition: int, start_offset: int, end_offset: int, /) -> Iterable[DecodedBatches]: ...
 
 
 class Archived(Protocol):
-    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
-        """The records of [start_offset, end_offset) in order."""
+    def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch: ...
 
 
 class Continuity:
-    """Compares partitions of one topic with their logs.
+    """`archived` is called only to compare. Before `starts` nothing is archived.
 
-    `archived` is called only to compare, `starts` for the offsets before which nothing is archived. `proven` remembers,
-    by partition, an offset and its epoch: a log that ends this epoch at or after the offset still is the archived one.
+    `proven` remembers, by partition, an offset and its epoch: a log that ends this epoch at or after the offset
+    still is the archived one.
     """
 
     def __init__(
@@ -91,9 +89,9 @@ class Continuity:
         self._newest_bytes = newest_bytes
 
     def judged(self, seen: SeenPartition, answer: EpochEnd | None) -> SeenPartition:
-        """`seen` with the verdict on its log; `answer` is the leader's about `seen.known.leader_epoch`.
+        """`answer` is the leader's about `seen.known.leader_epoch`.
 
-        Raises what reading log or archive raises: then nothing is proven.
+        If reading log or archive raises, nothing is proven.
         """
         known = seen.known
         if known is None:
@@ -110,14 +108,14 @@ class Continuity:
         return self._compared(seen, known, answer)
 
     def _without_epoch(self, seen: SeenPartition, known: PartitionOffset) -> SeenPartition:
-        """The newest archived batches have no epoch: of brokers without epochs, in an old format, or rebuilt."""
+        """Batches of brokers without epochs, in an old format, or rebuilt."""
         if known.next_offset <= self._starts().get(seen.partition, 0):
             return seen
         judged = self._compare_newest(seen, known)
         return replace(judged, proves_epochs=self._epochs.current_epoch(self._topic, seen.partition) >= 0)
 
     def _is_consistent(self, partition: int) -> bool:
-        """Whether the leader's current epoch ends at or after its log. True if the leader moves during the check."""
+        """True if the leader moves during the check."""
         epoch = self._epochs.current_epoch(self._topic, partition)
         if epoch >= 0:
             end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
@@ -130,7 +128,7 @@ class Continuity:
         return not contradicts or self._epochs.current_epoch(self._topic, partition) not in {-1, epoch}
 
     def _newest_epoch(self, partition: int) -> tuple[int, int]:
-        """The epoch of the newest committed batch, -1 if none, and an offset at or before the epoch's end."""
+        """-1 if none, with an offset at or before the epoch's end."""
         end = self._epochs.list_offsets(self._topic, [partition], "latest_stable")[partition]
         start = self._epochs.list_offsets(self._topic, [partition], "earliest")[partition]
         newest = -1, 0
@@ -140,7 +138,6 @@ class Continuity:
         return newest
 
     def _compare_newest(self, seen: SeenPartition, known: PartitionOffset) -> SeenPartition:
-        """Compare the newest archived records with the log, because epochs prove nothing."""
         from archiver.topics.divergence import differences
 
         seen = replace(seen, proves_epochs=False)
@@ -159,7 +156,6 @@ class Continuity:
         return replace(seen, epoch_end=result.first, differs=result.text)
 
     def _newest_start(self, partition: int, least: int, end: int) -> int:
-        """The first of the newest records within `newest_bytes`, at least one."""
         from archiver.topics.divergence import AT_ONCE
 
         step, at, size = _FIRST_NEWEST, end, 0
@@ -209,7 +205,6 @@ class Continuity:
         return answer is not None and _agrees(answer, place)
 
     def _last(self, partition: int, start: int, end: int, *, epoch: int = _ANY_EPOCH) -> PartitionOffset | None:
-        """The position after the last record in [start, end) of this epoch or an earlier one, if any."""
         import pyarrow.compute as pc
 
         from archiver.topics.divergence import AT_ONCE
@@ -233,7 +228,7 @@ class Continuity:
 def same_log(epochs: Epochs, topic: str, partition: int, place: PartitionOffset, later: int) -> bool:
     """Whether the leader has the record before `place` in its epoch, and knows the `later` epoch.
 
-    Stale leaders don't know later epochs. False if no leader answers.
+    Stale leaders don't know later epochs.
     """
     try:
         ends = [epochs.end_of_epoch(topic, {partition: each}).get(partition) for each in (place.leader_epoch, later)]

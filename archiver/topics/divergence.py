@@ -1,4 +1,4 @@
-"""The differences of a log and its archive over offsets of another epoch.
+"""Compare a log and its archive over offsets of another epoch.
 
 Markers and emptied batches have epochs too, so only records decide.
 """
@@ -23,18 +23,14 @@ _NAMED: Final = 5
 
 
 class ArchivedRange(Protocol):
-    """Returns archived records of a partition with the columns of a replay, by offset."""
+    """Records by offset, with the columns of a replay."""
 
-    def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch:
-        """The records of [start_offset, end_offset)."""
+    def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch: ...
 
 
 @dataclass(slots=True)
 class Differences:
-    """Offsets of records only in the archive, only in the log, or different.
-
-    After many differences, offsets from `until` on weren't compared.
-    """
+    """After many differences, offsets from `until` on weren't compared."""
 
     only_archived: list[int] = field(default_factory=list)
     only_in_log: list[int] = field(default_factory=list)
@@ -62,7 +58,6 @@ class Differences:
 def differences(
     log: Iterable[DecodedBatches], archived: ArchivedRange, *, partition: int, start_offset: int, end_offset: int
 ) -> Differences:
-    """Compare log and archive in [start_offset, end_offset)."""
     found = Differences()
     at = start_offset
     for piece in log:
@@ -82,7 +77,7 @@ def differences(
 
 
 def spans(offsets: list[int]) -> str:
-    """The first few of ascending offsets as half-open spans."""
+    """The first few of ascending offsets."""
     places = np.unique(np.asarray(offsets, np.int64))
     breaks = np.flatnonzero(np.diff(places) > 1) + 1
     parts = np.split(places, breaks)

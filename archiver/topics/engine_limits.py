@@ -1,8 +1,8 @@
 """Limits of warehouses and catalogs on a table's columns. A message's columns are in one struct, so they count.
 
-Sources: https://docs.snowflake.com/en/user-guide/tables-iceberg-data-types (1,000 sub-columns of a structured type),
-https://cloud.google.com/bigquery/docs/nested-repeated (15 levels of nested records), and Glue's answer to larger types:
-"Member must have length less than or equal to 131072".
+Sources: https://docs.snowflake.com/en/user-guide/tables-iceberg-data-types (1,000 sub-columns of a structured
+type), https://cloud.google.com/bigquery/docs/nested-repeated (15 levels of nested records), and Glue's answer
+to larger types: "Member must have length less than or equal to 131072".
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _of_column(field: NestedField) -> Iterator[ExceededLimit]:
 
 
 def _column_settings(kind: StructType, most: int) -> dict[str, str]:
-    """The setting that limits a value's columns, with a remark: `max_columns` cuts only nested messages."""
+    """`max_columns` cuts only nested messages."""
     own = _own_leaves(kind)
     if own <= most:
         return {"setting": f"max_columns = {most}"}
@@ -94,7 +94,7 @@ def _column_settings(kind: StructType, most: int) -> dict[str, str]:
 
 
 def _fitting_depth(kind: StructType, most: int) -> int:
-    """The greatest `max_depth` that leaves at most these levels. Maps are levels that it doesn't count."""
+    """Maps are levels that `max_depth` doesn't count."""
     depth = most - 1
     while depth > 1 and struct_levels(kind, depth) > most:
         depth -= 1
@@ -102,7 +102,6 @@ def _fitting_depth(kind: StructType, most: int) -> int:
 
 
 def _fitting_columns(kind: StructType, length: int) -> int:
-    """A `max_columns` with which the type has at most this length, whichever messages are cut."""
     columns, left = _own_leaves(kind), length - _own_length(kind)
     inner = [(_own_length(struct) - len(_CUT), _own_leaves(struct) - 1) for struct in _structs_below(kind)]
     for size, leaves in sorted(inner, key=lambda pair: pair[0] / max(1, pair[1]), reverse=True):
@@ -113,7 +112,6 @@ def _fitting_columns(kind: StructType, length: int) -> int:
 
 
 def _own_leaves(kind: StructType) -> int:
-    """The columns of a struct whose inner structs are cut: each has one."""
     return leaf_columns(kind) - sum(leaf_columns(struct) - 1 for struct in _below(kind))
 
 
@@ -128,7 +126,6 @@ def _structs_below(kind: StructType) -> Iterator[StructType]:
 
 
 def _below(kind: IcebergType) -> Iterator[StructType]:
-    """The nearest structs inside a type."""
     match kind:
         case StructType():
             inner: tuple[IcebergType, ...] = tuple(field.field_type for field in kind.fields)
@@ -158,9 +155,9 @@ def leaf_columns(kind: IcebergType) -> int:
 
 
 def struct_levels(kind: IcebergType, max_depth: int | None = None) -> int:
-    """The depth of nested structs. A map counts as one: BigQuery has a record for its entries.
+    """A map is a level: BigQuery has a record for its entries.
 
-    Structs deeper than `max_depth` are cut to one column.
+    Structs deeper than `max_depth` are one column.
     """
     match kind:
         case StructType() if max_depth == 0:

@@ -1,4 +1,4 @@
-"""How records of an opened topic become files."""
+"""The target of files of an opened topic."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from archiver.topics.opening import OpenedTopic, store_of
 
 
 def file_target(opened: OpenedTopic, config: TopicConfig, *, format_: SegmentFormat, pending_bytes: int) -> FileTarget:
-    """`pending_bytes` is `partition_memory`."""
     table, row, topic = opened.table, opened.row, opened.topic
     return FileTarget(
         topic=topic.topic,

@@ -1,4 +1,4 @@
-"""The state of topics whose rows come from Flight clients, without Kafka."""
+"""The state of topics that Flight clients fill."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FLIGHT_CLUSTER: Final = "flight"
 
 
 class FilledState:
-    """The archived part of topics, and what waits for the table in their write-ahead logs, as last reported."""
+    """Rows in write-ahead logs are as last reported."""
 
     def __init__(self, *, registry: Registry, catalogs: CatalogPool) -> None:
         self._registry = registry
@@ -48,7 +48,7 @@ class FilledState:
 
 
 def filled_status(status: TopicStatus, log: IntakeLogRow | None, *, partitions: int) -> TopicStatus:
-    """Add the ends of the log. Without a log, a topic that has no rows is up to date."""
+    """Without a log, a topic without rows is up to date."""
     by_number: Mapping[int, PartitionStatus] = {partition.partition: partition for partition in status.partitions}
     ends = log.next_offsets if log is not None else dict.fromkeys(range(partitions), 0) if not by_number else {}
     return replace(

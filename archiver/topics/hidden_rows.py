@@ -1,4 +1,4 @@
-"""The rows that engines leave out because of earlier partition specs, and the remedy."""
+"""Rows that engines leave out because of earlier partition specs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from catalog.iceberg.hidden_values import HiddenValues, hidden_values
 
 
 def hidden_rows(table: ArchiveTable) -> tuple[str, ...]:
-    """A remark for each range of hidden values. Raises StorageError."""
+    """Raises StorageError."""
 
     def manifests(snapshot: Snapshot) -> Iterable[ManifestFile]:
         from archiver.archive.manifests import manifests_of  # few tables need it, and it takes time to import

@@ -1,4 +1,4 @@
-"""Inspect a topic's partitions in table, registry and brokers, as input of a plan."""
+"""Inspect a topic's partitions for a plan."""
 
 from __future__ import annotations
 
@@ -41,13 +41,12 @@ class SeenTopic:
 
     @property
     def known(self) -> dict[int, PartitionOffset]:
-        """The archived or staged ends, without partitions never archived."""
         return {partition.partition: partition.known for partition in self.partitions if partition.known is not None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchivedOffsets:
-    """A loaded table, and the ends of partitions in it or staged.
+    """The ends of partitions in the table or staged.
 
     `table_offsets` has the start of a partition that lost its first file. `missing` ranges lost their files.
     """
@@ -61,10 +60,10 @@ class ArchivedOffsets:
 def archived_offsets(
     opened: OpenedTopic, *, registry: Registry, catalog: TableCatalog, is_as_opened: bool = False
 ) -> ArchivedOffsets:
-    """Read registry and catalog; only the registry with `is_as_opened`, after a recent load.
+    """With `is_as_opened`, a recently loaded table is reused.
 
-    Raises RegistryError and CatalogError: RolledBack if the table was rolled back, TableMissing if it was dropped or
-    recreated.
+    Raises RegistryError and CatalogError: RolledBack if the table was rolled back, TableMissing if it was dropped
+    or recreated.
     """
     topic = opened.topic
     staged = registry.files.staged_ends(topic)  # first: what is committed in between is then in the table
@@ -86,7 +85,7 @@ def archived_offsets(
 def inspect_partitions(
     inspector: PartitionInspector, archived: ArchivedOffsets, *, bounds: LogBounds | None, without: Collection[int]
 ) -> SeenTopic:
-    """Inspect partitions except `without`. Raises SourceError and RegistryError.
+    """Raises SourceError and RegistryError.
 
     `bounds` were read after `archived`, None if not read.
     """
@@ -110,7 +109,7 @@ def inspect_partitions(
 def _described(
     topic: str, brokers: BrokerClient, known: Mapping[int, PartitionOffset], *, is_fresh: bool
 ) -> Mapping[int, PartitionDescription]:
-    """The topic's partitions, after a wait for missing leaders. `is_fresh` if it was just described."""
+    """`is_fresh` if the topic was just described. Waits for missing leaders."""
     if is_fresh:
         described = brokers.described(topic).partitions
         if not no_leaders(topic, described, known):

@@ -1,4 +1,4 @@
-"""Take the leases of topics: one archiver at a time per topic."""
+"""The leases of topics: one archiver at a time per topic."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _PAUSE_SECONDS: Final = 1.0
 
 
 class TopicLeases:
-    """Takes leases for a run. All topics share the waiting time."""
+    """All topics of a run share the waiting time."""
 
     def __init__(self, leases: Leases) -> None:
         self._leases = leases
         self._left = LEASE_WAIT_SECONDS
 
     def take(self, topics: Sequence[TopicRow]) -> frozenset[str]:
-        """Take leases; return the names of topics that another archiver holds."""
+        """Return the names of topics that another archiver holds."""
         busy = self._leases.take(topics)
         while busy and self._left > 0:
             time.sleep(_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""The ledgers of many topics, read a few at a time: usually nothing has changed."""
+"""Read the ledgers of many topics ahead: usually nothing has changed."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ class LedgersAhead:
         self._seen: dict[int, SeenLedger] = {}
 
     def take(self, topic: TopicRow) -> SeenLedger | None:
-        """A recent ledger of the topic, None if it wasn't read.
-
-        Reading it alone, under its lock, then gives its topic's error.
-        """
+        """None if it wasn't read: reading it alone then gives its topic's error."""
         group = self._groups.get(topic.id)
         if group is not None and group != self._group:
             self._group = group

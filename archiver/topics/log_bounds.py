@@ -19,7 +19,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogBounds:
-    """Log starts, ends of committed records, and ends of leader epochs."""
+    """`ends` are of committed records."""
 
     starts: Mapping[int, int]
     ends: Mapping[int, int]
@@ -29,7 +29,7 @@ class LogBounds:
     def ask(
         cls, topic: str, partitions: Sequence[int], known: Mapping[int, PartitionOffset], brokers: BrokerClient
     ) -> Self:
-        """Query the leaders, also for the end of the last archived epoch."""
+        """Includes the end of the last archived epoch."""
         epochs = _epochs(partitions, known)
         return cls(
             starts=brokers.list_offsets(topic, partitions, "earliest"),
@@ -44,7 +44,7 @@ class LogBounds:
         known: Mapping[str, Mapping[int, PartitionOffset]],
         brokers: BrokerClient,
     ) -> dict[str, Self]:
-        """Query many topics, one request per leader, omitting topics without an answer."""
+        """One request per leader. Topics without an answer are left out."""
         starts = brokers.list_offsets_at_once(wanted, "earliest")
         ends = brokers.list_offsets_at_once({topic: wanted[topic] for topic in starts}, "latest_stable")
         epochs = {topic: _epochs(wanted[topic], known[topic]) for topic in ends}
@@ -63,7 +63,7 @@ class LogBounds:
         *,
         missing: Sequence[TranslatedRange] = (),
     ) -> SeenPartition:
-        """One partition's state, without a verdict on its log."""
+        """Without a verdict on its log."""
         return SeenPartition(
             partition=partition,
             log_start=self.starts[partition],
@@ -74,7 +74,6 @@ class LogBounds:
         )
 
     def new(self, known: Mapping[int, PartitionOffset], described: Mapping[int, PartitionDescription]) -> NewPartitions:
-        """The `described` partitions that were never archived."""
         return NewPartitions(
             log_starts={each: offset for each, offset in self.starts.items() if each not in known},
             log_ends={each: offset for each, offset in self.ends.items() if each not in known},
@@ -85,7 +84,7 @@ class LogBounds:
 def no_leaders(
     topic: str, described: Mapping[int, PartitionDescription], known: Mapping[int, PartitionOffset]
 ) -> dict[int, LeaderUnavailable]:
-    """Also for leaders deposed before the archived records were written."""
+    """Includes leaders deposed before the archived records were written."""
     errors: dict[int, LeaderUnavailable] = {}
     for partition, found in sorted(described.items()):
         archived_in = known[partition].leader_epoch if partition in known else -1

@@ -16,7 +16,7 @@ def lost_ranges(
     known: Mapping[int, PartitionOffset],
     schema_version: int,
 ) -> tuple[TranslatedRange, ...]:
-    """Accepted gaps as ranges without a file, which advance the next offset. `known` is the archived end before."""
+    """Ranges without a file advance the next offset. `known` is the archived end before."""
     return tuple(
         TranslatedRange(
             id=new_id(),

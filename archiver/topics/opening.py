@@ -1,4 +1,4 @@
-"""Open a topic: check it, assign columns, make or load its table. Finds every fault before records are fetched."""
+"""Open a topic: find faults before records are fetched."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from schema_mapping.row import RowMapping
 class OpenedTopic:
     """A topic ready for tasks.
 
-    `change` is what the table's columns have to become; it goes with the next commit. `bloom_filters` are the columns
-    that get one in new files, by field id. `schema_registry` names the one that gives envelopes their meaning, if
-    records have any. `journal` has the mapping. `next_version` is stored before records are archived with it, by
-    `for_records`. `waiting` is a schema change that waits for approval, and `waiting_mapping` its mapping. `stops` is
-    the error of the next records, if none can be archived before the approval; staged ranges are committed before.
+    `change` is the table's change of columns, for the next commit. `bloom_filters` are by field id, for new
+    files. `schema_registry` names the registry of envelopes. `for_records` stores `next_version` before records
+    are archived with it. `waiting` is a schema change that waits for approval, and `waiting_mapping` its mapping.
+    `stops` is the error of the next records, if none can be archived before the approval; staged ranges are
+    committed before.
     """
 
     topic: TopicRow
@@ -66,7 +66,6 @@ class OpenedTopic:
         return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
 
     def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """The topic with more schemas of the schema registry."""
         key, value = (each and each.with_schemas(schemas) for each in (self.key_envelope, self.value_envelope))
         waiting = self.waiting_mapping and self.waiting_mapping.knowing(schemas)
         return replace(self, key_envelope=key, value_envelope=value, waiting_mapping=waiting)
@@ -74,7 +73,7 @@ class OpenedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredTopic:
-    """A topic's row, if there is one, with its table (or error) and ledger if they were read ahead."""
+    """Table (or its error) and ledger are set if read ahead."""
 
     row: TopicRow | None
     loaded: Future[ArchiveTable | None] | None = None
@@ -83,8 +82,6 @@ class RegisteredTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicServers:
-    """Where a topic, its table and its journal are kept."""
-
     registry: Registry
     catalog: TableCatalog
     journal: Journal
@@ -105,9 +102,8 @@ def open_topic(
     `notes_hold` audits whether the configuration holds the topic. An empty table made for the topic is adopted
     (docs/adr/0079-tables-without-staged-creation.md).
 
-    Raises RegistryError and TableError; DataLoss if the topic was recreated, ConfigError if the table is partitioned
-    differently, WouldBecomeRaw if a schema is gone, unless `accept_raw`. `loaded` is the table of `known` or its error,
-    `seen` its ledger, if read ahead.
+    Raises RegistryError and TableError; DataLoss if the topic was recreated, ConfigError if the table is
+    partitioned differently, WouldBecomeRaw if a schema is gone, unless `accept_raw`.
     """
     config, registry, catalog = schemas.config, servers.registry, servers.catalog
     if known.row is not None:
@@ -181,10 +177,7 @@ def open_topic(
 def _readers_in_force(
     choice: SchemaChoice, schemas: TopicSchemas
 ) -> tuple[tuple[EnvelopeReader | None, EnvelopeReader | None], SchemaChangeWaits | None]:
-    """Return the readers of envelopes for the version in force.
-
-    With them comes the error of the next records if they can't be archived before a waiting change is approved.
-    """
+    """The current version's readers, and the error of next records that wait for an approval."""
     own, waiting = (schemas.key_envelope, schemas.value_envelope), choice.waiting
     if waiting is None:
         return own, None
@@ -200,10 +193,10 @@ def _readers_in_force(
 
 
 def for_records(opened: OpenedTopic, registry: Registry) -> OpenedTopic:
-    """The topic for its next records; stores a new schema version.
+    """Store a new schema version for the next records.
 
-    Raises SchemaChangeWaits if a change waits and the topic says `on_schema_change = "halt"`, or names another format
-    than the version in force has, and ColumnsMoved if another process changed the columns.
+    Raises ColumnsMoved if another process changed the columns, and SchemaChangeWaits if a change waits and the
+    topic says `on_schema_change = "halt"`, or names another format than the current version has.
     """
     if opened.stops is not None:
         raise opened.stops
@@ -233,7 +226,6 @@ def _find(
     *,
     load: Callable[[], ArchiveTable | None] | None,
 ) -> tuple[ArchiveTable | None, bool]:
-    """The table, and whether a foreign one may be adopted."""
     registry = servers.registry
     try:
         return identified(topic, registry, lambda: load_or_recall(topic, registry, servers.catalog, load=load)), False
@@ -265,8 +257,8 @@ def load_or_recall(
 ) -> ArchiveTable | None:
     """The current table, or the last known one if the catalog is down.
 
-    `load` returns or raises a recent result. Raises CatalogUnreachable if it was never loaded, or needs the catalog's
-    credentials.
+    Raises CatalogUnreachable if it was never loaded, or needs the catalog's credentials. `load` returns or raises
+    a recent result.
     """
     try:
         table = catalog.load(topic) if load is None else load()
@@ -283,5 +275,5 @@ def load_or_recall(
 
 
 def store_of(table: ArchiveTable) -> ObjectStore:
-    """The object store with the table's vended credentials."""
+    """With the table's vended credentials."""
     return ObjectStore.of_table(table.iceberg)

@@ -1,4 +1,4 @@
-"""What `status` says of a table's owner: conflicting settings, and erasures they keep open."""
+"""Conflicting settings of a table's owner, and erasures that they keep open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalog.registry.erased_offsets import CONDITION, SEARCHED_MS, WAITS_FOR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenErasure:
-    """An unfinished erasure. `settings` (table properties) keep it open, with these `snapshots`.
+    """Table properties (`settings`) keep it open, with these `snapshots`.
 
     `is_searched` if all of its records were found.
     """
@@ -27,7 +27,6 @@ class OpenErasure:
 
 
 def open_erasures(erasures: Mapping[str, Mapping[str, Any]], table: ArchiveTable | None) -> tuple[OpenErasure, ...]:
-    """A topic's open erasures by registry and table."""
     return tuple(_opened(each, value, table) for each, value in erasures.items())
 
 

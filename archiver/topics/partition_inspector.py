@@ -1,4 +1,4 @@
-"""Compare archived partitions with their logs: starts, and continuity."""
+"""Compare archived partitions with their logs."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ class InspectedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionInspector:
-    """Compares one topic with its logs. `topic` is None before registration.
+    """`topic` is None before registration.
 
-    `archived` opens the archive, only to compare. `proven` is the memory of `Continuity`. `keeps=False` leaves the
-    registry unchanged.
+    `archived` opens the archive, only to compare. `proven` is the memory of `Continuity`. `keeps=False` leaves
+    the registry unchanged.
     """
 
     name: str
@@ -55,10 +55,7 @@ class PartitionInspector:
         known: Mapping[int, PartitionOffset],
         missing: Sequence[TranslatedRange] = (),
     ) -> dict[int, InspectedPartition]:
-        """Inspect the partitions of `bounds`. `known` are archived or staged ends.
-
-        Raises SourceError and RegistryError if nothing can be said of any partition.
-        """
+        """Raises SourceError and RegistryError if nothing can be said of any partition."""
         topic = self.topic
         starts = StartOffsets(
             topic=topic,

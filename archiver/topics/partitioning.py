@@ -1,4 +1,4 @@
-"""The configured partitioning of a topic's table, compared with the actual one."""
+"""Compare the configured partitioning of a table with the actual one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ NEW_TABLES: Final[PartitionSource] = "flat"
 
 
 def partition_source(config: TopicConfig, table: ArchiveTable | None) -> PartitionSource:
-    """The configured source, else the table's, else that for new tables."""
     return config.partition_source or (NEW_TABLES if table is None else table.partition_source)
 
 
 def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
-    """Raise PartitioningChanged if another engine changed it, ConfigError if the configuration differs."""
+    """Raises PartitioningChanged if another engine changed it, else ConfigError."""
     source = partition_source(config, table)
     if source != table.partition_source:
         raise ConfigError(

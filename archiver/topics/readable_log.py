@@ -1,4 +1,4 @@
-"""Read a log past recorded losses, which comparisons don't need."""
+"""Read a log past recorded losses, for comparisons."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReadableLog:
-    """A log reader that skips unreadable recorded losses. `lost` are half-open ranges by partition."""
+    """Skips unreadable recorded losses, half-open by partition."""
 
     read: Callable[[int, int, int], Iterable[DecodedBatches]]
     lost: Callable[[], Mapping[int, Sequence[tuple[int, int]]]]
 
     def __call__(self, partition: int, start_offset: int, end_offset: int) -> Iterator[DecodedBatches]:
-        """The pieces of [start_offset, end_offset) in order. Raises for offsets that aren't lost."""
+        """Raises for offsets that aren't lost."""
         at = start_offset
         while True:
             try:

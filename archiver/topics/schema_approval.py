@@ -17,10 +17,7 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approval:
-    """The changes of a new version, and which of them break queries.
-
-    Without `breaking` no approval is needed. `is_new` is false without a new version.
-    """
+    """Without `breaking` no approval is needed. `is_new` is false without a new version."""
 
     topic: str
     base_version: int
@@ -49,10 +46,7 @@ def approve_change(
     consent: Callable[[Approval], bool],
     by: str,
 ) -> Approval:
-    """Approve the current schemas' change if `consent` agrees, after the newest version only.
-
-    Raises DescriptorError for an unreadable schema.
-    """
+    """Only after the newest version. Raises DescriptorError for an unreadable schema."""
     seen = registry.ledger.read_together([row])[row.id]
     newest = seen.state.versions[-1]
     columns = columns_of(schemas, row_mapping_from_text(newest.mapping).partition_source)

@@ -1,6 +1,6 @@
-"""The schema version for a topic's records: the current one, or a permitted new one.
+"""The schema version for a topic's records.
 
-It is stored with its first records. Breaking ones need approval, unless `on_schema_change = "apply"`.
+A new one is stored with its first records. Breaking ones need approval, unless `on_schema_change = "apply"`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OnSchemaChange: TypeAlias = Literal["apply", "compatible", "halt"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingChange:
-    """A change that waits for approval. `changes` break queries."""
+    """`changes` break queries."""
 
     candidate: Assignment
     base_version: int
@@ -44,10 +44,7 @@ def choose_version(
     has_records: bool,
     approved: Iterable[StoredChange] = (),
 ) -> SchemaChoice:
-    """Decide on a ledger's `candidate` version.
-
-    Without records (`has_records`) any change is taken: no query has read the table.
-    """
+    """Without records any change is taken: no query has read the table."""
     in_force = assignment_in_force(state)
     changes = tuple(broken.change for broken in broken_rules(candidate.changes))
     if not changes or policy == "apply" or not has_records or _is_approved(state, candidate, approved):

@@ -1,4 +1,4 @@
-"""The state of a partition from table, registry and leader, and whether archiving can continue."""
+"""The state of a partition, and whether archiving can continue."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from catalog.offset_range import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenPartition:
-    """The state of a partition. `known` is the archived or staged end, None if never archived.
+    """`known` is the archived or staged end, None if never archived.
 
-    `missing` are staged files of the next offsets that are gone. From `epoch_end` (before `known.next_offset`) on, the
-    log differs as `differs` says. Without `proves_epochs` only the newest records were compared. `last_epoch` is the
+    `missing` staged files of the next offsets are gone. From `epoch_end` (before `known.next_offset`) on, the log
+    differs as `differs` says. Without `proves_epochs` only the newest records were compared. `last_epoch` is the
     leader's right before `known.next_offset`.
     """
 
@@ -32,29 +32,25 @@ class SeenPartition:
 
     @property
     def next_offset(self) -> int:
-        """The offset to archive next. The log may begin after it."""
+        """The log may begin after it."""
         if self.known is not None:
             return self.known.next_offset
         return self.log_start if self.start is None else self.start
 
     @property
     def gap(self) -> OffsetRange | None:
-        """The next offsets that are missing in the log, if any."""
+        """The next offsets that the log lacks, if any."""
         if self.next_offset >= self.log_start:
             return None
         return OffsetRange.half_open(self.partition, self.next_offset, self.log_start)
 
     @property
     def lag(self) -> int:
-        """The number of waiting offsets."""
         return max(0, self.last_stable - max(self.next_offset, self.log_start))
 
 
 def check_continuity(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> None:
-    """Raise DataLoss unless the log is the archived one and has the next offset.
-
-    `accept_gap` permits a log that begins later.
-    """
+    """Raise DataLoss unless the log is the archived one and has the next offset."""
     offset, known = seen.next_offset, seen.known
     if seen.gap is not None and not accept_gap:
         raise losses.deleted(topic, seen.partition, offset=offset, log_start=seen.log_start, missing=seen.missing)
@@ -74,7 +70,6 @@ def check_continuity(topic: str, seen: SeenPartition, *, accept_gap: bool = Fals
 
 
 def furthest(table: Mapping[int, PartitionOffset], staged: Mapping[int, PartitionOffset]) -> dict[int, PartitionOffset]:
-    """The ends of partitions in table or staged files, whichever is further."""
     return {
         partition: max(
             (place[partition] for place in (table, staged) if partition in place), key=lambda end: end.next_offset

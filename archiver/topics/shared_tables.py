@@ -1,4 +1,4 @@
-"""Topics that would share a table: at most one keeps it, the remaining ones fail."""
+"""Topics that would share a table: at most one keeps it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ def tables_shared(topics: Sequence[TopicConfig]) -> bool:
 def refuse_shared(
     topics: Sequence[TopicConfig], owners: Mapping[str, tuple[str, str]], *, cluster_id: str, named: Container[str]
 ) -> dict[str, TableTaken]:
-    """The errors of topics that can't have their table, by name.
+    """An existing table stays with its topic (`owners`).
 
-    An existing table stays with its topic (`owners`). A new one goes to the only topic `named` by a section, otherwise
-    to none.
+    A new one goes to the only topic `named` by a section, otherwise to none.
     """
     sharing: dict[str, list[str]] = defaultdict(list)
     for topic in topics:

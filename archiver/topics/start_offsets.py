@@ -18,18 +18,16 @@ StartFrom: TypeAlias = Literal["earliest", "latest"] | datetime
 
 
 class RememberedStarts(Protocol):
-    """The registry's memory of starts."""
-
     def decide(
         self, topic: TopicRow, decided: Mapping[int, int] | None = None, *, pending: Mapping[int, int] | None = None
     ) -> dict[int, int]:
-        """Return decided starts; store `decided` for partitions without one."""
+        """Store `decided` for partitions without a start; return all."""
 
     def pending(self, topic: TopicRow) -> dict[int, int]:
-        """The leader epochs that had ended when partitions had no leader."""
+        """Leader epochs that had ended when partitions had no leader."""
 
     def first_log_starts(self, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
-        """Return the first seen log starts; store `seen` for partitions without one."""
+        """Store `seen` for partitions without one; return all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +39,7 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartOffsets:
-    """Decides for one topic, None if unregistered. `keeps=False` changes nothing."""
+    """`topic` is None if unregistered. `keeps=False` changes nothing."""
 
     topic: TopicRow | None
     name: str
@@ -51,7 +49,7 @@ class StartOffsets:
     keeps: bool = True
 
     def of(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
-        """The starts of partitions with a leader. `is_first` if nothing of the topic is archived."""
+        """Only partitions with a leader. `is_first` if nothing of the topic is archived."""
         found = self._configured(new, is_first=is_first) if self.start_from != "earliest" else {}
         whole = {each: start for each, start in new.log_starts.items() if each not in found}
         if whole and self.topic is not None:
@@ -83,7 +81,7 @@ class StartOffsets:
         return {**decided, **self.remembered.decide(self.topic)}
 
     def _now(self, ends: Mapping[int, int]) -> dict[int, int]:
-        """The current meaning: log ends, or the first record at or after the time."""
+        """Log ends, or the first record at or after the time."""
         if self.start_from == "earliest" or not ends:
             return {}
         if self.start_from == "latest":
@@ -92,7 +90,7 @@ class StartOffsets:
         return {each: min(offset, ends[each]) for each, offset in found.items()}
 
     def _late(self, epochs: Mapping[int, int], new: NewPartitions) -> dict[int, int]:
-        """The meaning while no leader existed: the epoch's end, or the log start if unknown."""
+        """While no leader existed: the epoch's end, or the log start if unknown."""
         asked = {each: epoch for each, epoch in epochs.items() if epoch >= 0}
         answers = self.brokers.end_of_epoch(self.name, asked) if asked else {}
         ends = {

@@ -1,4 +1,4 @@
-"""How far topics are archived, and what stops them: values of `archiver status`."""
+"""The values of `archiver status`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from schema_mapping.errors import ContextError
 class PartitionStatus:
     """Offsets are next ones: `archived_to` in the table, `staged_to` in files; None if never archived.
 
-    `lag_records` is an upper bound, in offsets; `lag_seconds` is the oldest's age by timestamp. `open_transactions`
-    block the last stable offset. `first_offset` is set after retirement, `problem` if archiving can't continue.
+    `lag_records` is an upper bound, in offsets; `lag_seconds` is the oldest's age by timestamp.
+    `open_transactions` block the last stable offset. `first_offset` is set after retirement.
     """
 
     partition: int
@@ -41,12 +41,12 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStatus:
-    """The state of a topic. `problem` is of the topic as a whole.
+    """`problem` is of the topic as a whole.
 
-    `holes` are missing rows, `gone` accepted ones, `altered` ranges changed or duplicated by other engines; nothing
-    before `unseen_before` was checked. `recognition` is the fit of schemas, without `uncounted_rows`. `consent` blocks
-    `expire = "auto"`, `waiting_change` needs approval. `holds` counts legal holds in force; `doubts` are parts whose
-    schema hardly fits. `log` is the write-ahead log of a topic whose rows come from Flight clients.
+    `holes` are missing rows, `gone` accepted ones, `altered` ranges changed or duplicated by other engines;
+    nothing before `unseen_before` was checked. `recognition` is the fit of schemas, without `uncounted_rows`.
+    `consent` blocks `expire = "auto"`, `waiting_change` needs approval. `holds` counts legal holds in force;
+    `doubts` are parts whose schema hardly fits. `log` is a filled topic's write-ahead log.
     """
 
     topic: str
@@ -78,7 +78,7 @@ class TopicStatus:
 
     @property
     def lag_records(self) -> int | None:
-        """Waiting offsets. None if Kafka or the table did not answer."""
+        """None if Kafka or the table did not answer."""
         lags = [partition.lag_records for partition in self.partitions]
         return sum(filter(None, lags)) if lags and None not in lags else None
 
@@ -90,6 +90,5 @@ class TopicStatus:
 
     @property
     def problems(self) -> tuple[ContextError, ...]:
-        """Everything that stops archiving or retirement."""
         whole = tuple(error for error in (self.problem, self.consent, self.waiting_change) if error)
         return whole + tuple(partition.problem for partition in self.partitions if partition.problem)

@@ -54,7 +54,7 @@ _NEXT_RUN: Final = (
 
 
 class StatusReader:
-    """Inspects topics of one cluster, with shared requests."""
+    """Shares requests between topics of one cluster."""
 
     def __init__(
         self,
@@ -257,7 +257,6 @@ class StatusReader:
             return ArchiveReader.of(archive.found.table, self._registry, catalog, self._formats or FORMATS)
 
     def _oldest(self, topic: str, partition: int, offset: int) -> tuple[float | None, ContextError | None]:
-        """The age in seconds of the first batch from `offset` on (None without a time), or the error."""
         from archiver.kafka.sound_batches import is_readable
 
         log = PartitionFetcher(self._brokers, topic, None, partition)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def identified(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTable | None]) -> ArchiveTable | None:
-    """Load the topic's table. Raises RegistryBehind if another table has its name."""
+    """Raises RegistryBehind if another table has the topic's name."""
     try:
         return load()
     except NotOurTable as error:
@@ -25,10 +25,7 @@ def identified(topic: TopicRow, registry: Registry, load: Callable[[], ArchiveTa
 
 
 def may_adopt(topic: TopicRow, error: NotOurTable, registry: Registry, journal: Journal) -> bool:
-    """Whether a foreign table may be adopted if empty and fitting.
-
-    Only if neither registry nor journal ever had a commit of the topic.
-    """
+    """If neither registry nor journal ever had a commit of the topic."""
     is_unmarked = "archived_topic" not in error.context
     return is_unmarked and registry.topics.check_identity(topic, _uuid(error)) and not journal.knows(topic.table)
 

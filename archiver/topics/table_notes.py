@@ -1,4 +1,4 @@
-"""Notes on a table for before its first record: limits of engines, and a catalog that rewrites files."""
+"""Notes on a table before its first record."""
 
 from __future__ import annotations
 

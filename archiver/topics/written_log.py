@@ -1,4 +1,4 @@
-"""Wait until acknowledged rows of a topic are in its table, and no longer in its write-ahead log."""
+"""Wait until acknowledged rows of a topic are in its table, and not in its write-ahead log."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class Clock(Protocol):
 
 
 def await_written(registry: Registry, topic: TopicRow, *, purpose: str, clock: Clock = time) -> None:
-    """Return once the table has all rows that were acknowledged before the call. At once without a log.
+    """Return once the table has all rows acknowledged before the call.
 
-    Raises LogNotWritten if the log is being given up, or its server doesn't run, or doesn't write them in ten minutes.
+    Raises LogNotWritten if the log is being given up, or its server doesn't run, or doesn't write them in ten
+    minutes.
     """
     log = registry.intake.of_topics([topic]).get(topic.id)
     if log is None or log.drained:

@@ -1,4 +1,4 @@
-"""An archived topic for upkeep: its registry row and its table. Makes no Kafka requests."""
+"""An archived topic: its registry row and its table. Makes no Kafka requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ArchivedTopic:
 def find_archived(
     config: Config, name: str, *, registry: Registry, catalog: TableCatalog, dry_run: bool = False
 ) -> ArchivedTopic:
-    """Find the topic's archive; add ranges that a restored registry lacks (not in a dry run).
+    """Find the archive; add ranges that a restored registry lacks, unless `dry_run`.
 
     Raises NotArchived, TableError, StorageError, and RegistryBehind for another table or unknown missing ranges.
     """
@@ -56,7 +56,7 @@ def find_archived(
 
 
 def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
-    """The rows of these topics, by default all that are both registered and configured. Raises NotArchived."""
+    """Return by default all topics that are registered and configured. Raises NotArchived."""
     known = {(row.topic, row.table): row for row in registry.topics.every()}
     if not topics:
         return tuple(row for (name, table), row in known.items() if config.table_of(name) == table)
@@ -70,6 +70,5 @@ def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> t
 
 
 def not_archived(topic: str, table: str, *, known: Iterable[str] = ()) -> NotArchived:
-    """The error for a topic without an archive. `known` are the archived topics."""
     near = near_topic(topic, known)
     return NotArchived(f"the topic is not archived yet: run `archiver archive` for it{near}", topic=topic, table=table)

@@ -1,4 +1,4 @@
-"""The question before records, files or offsets are removed, and its answer: `--yes` or a person."""
+"""The question before a removal, and its answer: `--yes` or a person."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Final, Protocol
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalQuestion:
-    """What is about to be removed. `spans` are (partition, start, end).
+    """`spans` are (partition, start, end). `verb` is like "erase".
 
-    `verb` is like "erase". `things` is anything without records, like "the user jane". `is_repeated` if something
-    changed since the last answer.
+    `things` is anything without records, like "the user jane". `is_repeated` if something changed since the last
+    answer.
     """
 
     verb: str

@@ -1,6 +1,6 @@
 """`archiver hold`: place, list and release legal holds, which stop every removal.
 
-Records already retired or erased don't come back; the result reports these.
+The result reports records already retired or erased: they don't come back.
 """
 
 from __future__ import annotations
@@ -27,10 +27,9 @@ from catalog.registry.holds import removed_spans
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A placed hold, and what it came too late for.
+    """`retired` are first offsets above the hold's start, `erased` counts offsets.
 
-    `retired` are first offsets above its start, `erased` counts offsets. Commits in `in_doubt` may still remove records
-    from the table; their files stay in the store.
+    Commits in `in_doubt` may still remove records from the table; their files stay in the store.
     """
 
     topic: str
@@ -96,7 +95,7 @@ class HoldKeeper:
             )
 
     def release(self, topic: str, hold_id: str, *, reason: str = "") -> Hold:
-        """Release a hold. Idempotent. Raises RegistryError if there is no such hold."""
+        """Idempotent. Raises RegistryError if there is no such hold."""
         with self._connected() as (registry, catalog):
             archived = find_archived(self._config, topic, registry=registry, catalog=catalog)
             known = registry.holds.named(archived.topic, hold_id)
@@ -107,7 +106,7 @@ class HoldKeeper:
             return hold
 
     def listed(self, topics: Sequence[str] = (), *, with_released: bool = False) -> tuple[TopicHolds, ...]:
-        """The holds of these topics, by default of all that are registered and configured."""
+        """By default of all topics that are registered and configured."""
         with Registry(self._config.registry.dsn) as registry:
             return tuple(
                 TopicHolds(
@@ -196,9 +195,9 @@ def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
 
 
 def _after_the_last_before(archive: TopicArchive, partition: int, time_ms: int) -> int | None:
-    """The offset after the last record older than the time: later timestamps may lie before it.
+    """Return the offset after the last older record: later timestamps may lie before it.
 
-    None if the newest record is older, or there is none. Reads all records.
+    None if the newest record is older, or there is none. Reads all.
     """
     end, is_newest_older = 0, True
     for records in archive.records(partition):
@@ -210,7 +209,7 @@ def _after_the_last_before(archive: TopicArchive, partition: int, time_ms: int) 
 
 
 def _point(text: str | None, option: str) -> Point:
-    """Parse a start or end. Raises ConfigError for `latest`: a hold without an end covers future records."""
+    """Raise ConfigError for `latest`: a hold without an end covers future records."""
     if text is None:
         return Earliest() if option == "--from" else Latest()
     point = parse_point(text)

@@ -1,4 +1,4 @@
-"""`archiver index`, and the chore that keeps indexes: build runs, merge them, drop them. Safe beside all other jobs."""
+"""`archiver index`, and the chore that keeps indexes. Safe beside all other jobs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ALIVE_SECONDS: Final = 30.0
 
 @dataclass(slots=True)
 class _Claim:
-    """Says to erasures that a build runs, every 30 seconds."""
+    """Reports a running build to erasures, every 30 seconds."""
 
     registry: Registry
     topic: TopicRow
@@ -50,7 +50,7 @@ class _Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnIndex:
-    """What an index has. `files` of the table's `all_files` are covered. `is_stale`: it is built again."""
+    """`files` of `all_files` are covered. `is_stale`: it is built again."""
 
     name: str
     kind: str
@@ -66,7 +66,7 @@ class ColumnIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIndexes:
-    """The indexes of one topic. `waiting` are dropped runs whose objects couldn't be deleted yet."""
+    """`waiting` are dropped runs whose objects couldn't be deleted yet."""
 
     topic: str
     columns: tuple[ColumnIndex, ...]
@@ -74,8 +74,6 @@ class TopicIndexes:
 
 
 def indexing(config: Config) -> Chore:
-    """Return the chore that indexes new files in idle time."""
-
     def run(turn: ChoreTurn) -> ChoreOutcome:
         report = TopicIndex(config, turn.topic, turn.registry).build(turn.is_over, most_merged=MOST_MERGED)
         if not report.left:
@@ -92,7 +90,7 @@ def indexing(config: Config) -> Chore:
 
 
 def indexed_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
-    """Return the rows of these topics, by default of all with an index. Raises NotArchived, and ConfigError."""
+    """Return by default all topics with an index. Raises NotArchived and ConfigError."""
     rows = known_topics(config, topics, registry)
     if topics:
         return rows
@@ -103,19 +101,16 @@ def indexed_topics(config: Config, topics: Sequence[str], registry: Registry) ->
 
 
 class TopicIndex:
-    """The indexes of one topic."""
-
     def __init__(self, config: Config, topic: TopicRow, registry: Registry) -> None:
         self._config = config
         self._topic = topic
         self._registry = registry
 
     def build(self, is_over: Callable[[], bool] = lambda: False, *, most_merged: int | None = None) -> BuildReport:
-        """Index the files that no run covers, merge full levels, and delete what became useless.
+        """Index new files, merge full levels, and delete useless runs.
 
-        Levels with more than `most_merged` entries aren't merged.
-
-        Raises ConfigError for columns that can't be indexed, and subclasses of CatalogError and StorageError.
+        Levels with more than `most_merged` entries aren't merged. Raises ConfigError for columns that can't be indexed,
+        CatalogError and StorageError.
         """
         if not self._config.topic(self._topic.topic).index:
             raise ConfigError('the topic has no index: write index = ["key"] into its section', topic=self._topic.topic)
@@ -163,7 +158,7 @@ class TopicIndex:
             return report
 
     def drop(self, names: Sequence[str] = ()) -> tuple[int, BuildReport]:
-        """Delete the runs of columns, by default of all. Returns how many, and the failures. Raises ConfigError."""
+        """Delete runs, by default of all columns; return their number and failures. Raises ConfigError."""
         runs = self._runs()
         names_of_runs = {run.name for run in runs} | {setting.column for setting in self._settings}
         for name in names:
@@ -184,13 +179,12 @@ class TopicIndex:
         return len(chosen), BuildReport(failures=[*failures, *strays])
 
     def rebuild(self, names: Sequence[str] = ()) -> BuildReport:
-        """Drop runs and build them again. Raises as `build` and `drop`."""
+        """Raises as `build` and `drop`."""
         _, dropped = self.drop(names)
         report = self.build()
         return report if report.failures else replace(report, failures=dropped.failures)
 
     def status(self) -> TopicIndexes:
-        """Return what the indexes have and cover."""
         archive = open_archive(self._config, self._topic.topic, coerces=False)
         columns = self._columns(archive)
         paths = archive.snapshot.files.columns[file_columns.PATH].to_pylist()

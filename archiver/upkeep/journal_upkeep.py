@@ -36,7 +36,7 @@ class TableSums:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumJournals:
-    """Sum up journals, by default all below the configured root.
+    """By default all journals below the configured root.
 
     Entries younger than `older_than` seconds stay.
     """
@@ -47,7 +47,7 @@ class SumJournals:
     dry_run: bool = False
 
     def run(self, done: Callable[[TableSums], None]) -> bool:
-        """Sum up each journal and report it to `done`. Return whether all succeeded."""
+        """Report each journal to `done`; return whether all succeeded."""
         journals = tuple(self._journals())
         succeeded = True
         for table, uuid, journal in journals:

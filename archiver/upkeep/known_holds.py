@@ -1,4 +1,4 @@
-"""The active legal holds, for every job that removes records or files."""
+"""The active legal holds, for jobs that remove records or files."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from catalog.registry import Registry
 
 
 def holds_in_force(topic: TopicRow, journal: TableJournal, registry: Registry, *, recalls: bool) -> tuple[Hold, ...]:
-    """The active holds in journal or registry: a restored database may lack some.
+    """Return active holds in journal or registry: a restored database may lack some.
 
-    `recalls` stores missing ones in the registry, before removals. Raises StorageError and RegistryError.
+    `recalls` stores these in the registry, before removals. Raises StorageError and RegistryError.
     """
     known = {each.id: each for each in registry.holds.load(topic)}
     for hold in journal.holds():

@@ -1,4 +1,4 @@
-"""`archiver reconcile`: commit staged ranges and settle commits in doubt, without Kafka and schema registry."""
+"""`archiver reconcile`: commit staged ranges and settle commits in doubt, without Kafka."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ from schema_mapping.row import row_mapping_from_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReconciledTopic:
-    """A topic's staged ranges: how many landed, how many wait, and the errors that keep them."""
-
     topic: str
     table: str
     landed: int
@@ -88,7 +86,6 @@ def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: 
 def _commit(
     topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog, landed: list[TranslatedRange]
 ) -> list[ContextError]:
-    """Commit what is possible; return the errors of the rest."""
     table = catalog.load(topic)
     if table is None:
         if registry.files.pending(topic):

@@ -1,4 +1,4 @@
-"""Change a topic's table to the configured partitioning, for future files. A compaction moves old ones."""
+"""Changes a table to the configured partitioning, for future files. A compaction moves old ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repartitioned:
-    """Transforms and field ids before and after.
+    """`before` and `after` are transforms and field ids.
 
     Not `was_changed` for a dry run, without a difference, or if another process changed it.
     """
@@ -71,7 +71,6 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
 def _changed(
     table: ArchiveTable, wanted: Partitioning, catalog: TableCatalog, trail: AuditTrail
 ) -> tuple[ArchiveTable, bool]:
-    """The table, and whether this call changed it."""
     act = RepartitionedAct(commit_id=new_id(), before=_told(table), after=wanted.by)
 
     def intend(found: ArchiveTable) -> None:

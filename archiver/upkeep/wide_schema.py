@@ -23,7 +23,7 @@ _WIDER = {
 
 
 def wide_schema(mapping: pa.Schema, file: pa.Schema, names: Mapping[int, str]) -> pa.Schema:
-    """The columns of both, with the mapping's names, else the names in `names` (by id).
+    """Names are the mapping's, else in `names` (by id).
 
     Raises UpkeepError if a column is a struct, map or list in only one.
     """

@@ -1,3 +1,3 @@
-"""Views that flatten a topic's table, made from its metadata alone, in each engine's SQL (docs/views.md)."""
+"""Flat views of a topic's table, made from its metadata alone (docs/views.md)."""
 
 __all__ = ["catalog_view", "choice", "dialects", "kinds", "view"]

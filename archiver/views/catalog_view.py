@@ -1,4 +1,4 @@
-"""A topic's view in its Iceberg catalog, for Spark and Trino."""
+"""A view in the Iceberg catalog, for Spark and Trino."""
 
 from __future__ import annotations
 
@@ -50,10 +50,9 @@ def apply_view(
     name: str | None = None,
     trino_catalog: str | None = None,
 ) -> Applied:
-    """Put the view that `make` returns into the catalog, by default beside the table.
+    """`make` gets the former column names; `trino_catalog` is Trino's name of the catalog.
 
-    `make` gets the former names of the view's columns; `trino_catalog` is Trino's name of the catalog. Raises the
-    errors of `ViewCatalog`.
+    By default the view is beside the table. Raises the errors of `ViewCatalog`.
     """
     with ViewCatalog(catalog) as views:
         place = namespace or table[:-1]

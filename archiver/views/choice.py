@@ -1,4 +1,4 @@
-"""The columns and byte forms of a view."""
+"""The columns of a view."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from schema_mapping.superseded import Superseded
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChoice:
-    """The columns of a view.
+    """`wanted` and `excluded` are name patterns with `*` and `?`, ignoring case.
 
-    `wanted` and `excluded` are name patterns with `*` and `?`, ignoring case. Without `wanted`: all plain columns, and
-    with `technical` the archiver's. `depth`: flattened structs below key or value; None: all.
+    Without `wanted`: all plain columns, and with `technical` the archiver's. `depth`: flattened structs below key or
+    value; None: all.
     """
 
     wanted: tuple[str, ...] = ()
@@ -55,10 +55,9 @@ class ColumnChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamedLeaves:
-    """A table's leaves, their names by field id, and the ids of the leaves in a view by default.
+    """`names` includes former columns, whose names stay taken.
 
-    `names` includes former columns, whose names stay taken. `superseded` are the older columns of fields whose type
-    changed.
+    `superseded` are older columns after a change of type. `plain` are in a view by default.
     """
 
     leaves: tuple[Leaf, ...]
@@ -77,10 +76,9 @@ class NamedLeaves:
         superseded: Mapping[int, Superseded] | None = None,
         merges: bool = False,
     ) -> Self:
-        """Name a schema's leaves by the table's history. `given` names stay as they are.
+        """Name a schema's leaves by the table's history. `given` names and plain columns stay.
 
-        With `merges`, a column shares the name of an older column that can be cast to its type. Plain columns stay
-        plain.
+        With `merges`, a column shares the name of an older column that can be cast to its type.
         """
         every = [leaves(each, depth) for each in (*history, schema)]
         plain = frozenset(leaf.field_id for each in every for leaf in each if leaf.is_plain)
@@ -173,7 +171,7 @@ def every_column(found: NamedLeaves, tombstone: ViewColumn, byte_form: ByteForm)
 
 
 def choose(columns: Sequence[ViewColumn], choice: ColumnChoice, plain: frozenset[int]) -> tuple[ViewColumn, ...]:
-    """Return the chosen columns. Raises ConfigError for a pattern without matches, and if none is left."""
+    """Raises ConfigError for a pattern without matches, and if no column is left."""
     if choice.wanted:
         chosen = _matching(columns, choice.wanted, "--columns")
     else:

@@ -1,7 +1,7 @@
 """The names of a view's columns: unique ignoring case, and permanent for each field id.
 
-A field is named by its path when it first appeared, and no other field gets the name. Of fields that appear together,
-the shallower one is named first, then the earlier one.
+A field is named by its path when it first appeared. Of fields that appear together, the shallower one is named first,
+then the earlier one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OWN: Final = frozenset(
 
 
 def column_names(history: Iterable[Sequence[Leaf]], given: Mapping[int, str] | None = None) -> dict[int, str]:
-    """Return the names by field id: the `given` ones, then new names for each schema, oldest first."""
+    """`given` names, then new names for each schema, oldest first."""
     found = dict(given or {})
     taken = {*OWN, *(name.lower() for name in found.values())}
     for schema in history:

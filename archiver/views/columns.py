@@ -26,7 +26,7 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class HeaderMap:
-    """Headers as a map. Of equal names the last one counts."""
+    """Of equal names the last header counts."""
 
     path: Path
     form: ByteForm
@@ -59,7 +59,7 @@ Source: TypeAlias = Field | Instant | Bytes | HeaderMap | StructIsNull | MergedC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewColumn:
-    """A column of a view. `field_id` is None without a single source column."""
+    """`field_id` is None without a single source column."""
 
     name: str
     field_id: int | None

@@ -6,8 +6,6 @@ from enum import StrEnum
 
 
 class QueryEngine(StrEnum):
-    """An engine for which views are written."""
-
     SPARK = "spark"
     TRINO = "trino"
     DUCKDB = "duckdb"
@@ -16,7 +14,7 @@ class QueryEngine(StrEnum):
 
 
 class Rows(StrEnum):
-    """The rows of a view. The value ends the view's name."""
+    """The value ends the view's name."""
 
     FLAT = "flat"
     LATEST = "latest"
@@ -24,7 +22,7 @@ class Rows(StrEnum):
 
 
 class ByteForm(StrEnum):
-    """The form of bytes. UTF8 shows invalid UTF-8 as `0x` and hex digits."""
+    """UTF8 shows invalid UTF-8 as `0x` and hex digits."""
 
     RAW = "raw"
     HEX = "hex"

@@ -1,4 +1,4 @@
-"""A table's columns without structs. Lists and maps are leaves; so is a struct at the depth limit."""
+"""Columns without structs. Lists and maps are leaves; so is a struct at the depth limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _RAW_ONLY = frozenset({names.RAW})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf:
-    """A column that holds values. `is_plain`: a view shows it by default."""
+    """`is_plain`: a view shows it by default."""
 
     path: tuple[str, ...]
     field_id: int
@@ -29,12 +29,12 @@ class Leaf:
 
     @property
     def is_technical(self) -> bool:
-        """Whether it is a column of the archiver in a key or value, such as `__raw__`."""
+        """Such as `__raw__` in a key or value."""
         return self.root in (names.KEY, names.VAL) and self.path[-1] in names.RESERVED
 
 
 def leaves(schema: Schema, depth: int | None = None) -> tuple[Leaf, ...]:
-    """Return the table's leaves in order. `depth`: flattened structs below key or value; None: all."""
+    """`depth`: flattened structs below key or value; None: all."""
     return tuple(
         leaf
         for field in schema.fields

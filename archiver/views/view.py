@@ -1,6 +1,6 @@
 """A view of a topic's table.
 
-- FLAT has every row: records, tombstones, and records that couldn't be decoded.
+- FLAT has every row.
 - LATEST has the last record of each key, without deleted keys and records without a key.
 - ERRORS has records that couldn't be decoded, or whose bytes are kept beside the columns.
 """
@@ -28,10 +28,9 @@ _OF_ERRORS: Final = KAFKA | {KEY, KEY_ERROR, VALUE, VALUE_ERROR, HEADERS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A view: its rows and columns, and the table's path in its catalog.
+    """One of the columns `not_null` must have a value.
 
-    One of the columns `not_null` must have a value in a row. `names` are the names of all columns that the table ever
-    had, by id.
+    `names` are of all columns that the table ever had, by id.
     """
 
     table: Path
@@ -56,11 +55,10 @@ def view_of(
     by_present_names: bool = False,
     merge_changed: bool = False,
 ) -> View:
-    """Return the view of a table.
+    """Raises ConfigError if the choice leaves no column, or for ERRORS if nothing is decoded.
 
     `given` are the view's former names. Without them, or with `merge_changed`, a field whose type changed has one
-    column if old values can be cast to the new type. `by_present_names` uses the table's current names. Raises
-    ConfigError if the choice leaves no column, or for ERRORS if nothing is decoded.
+    column if old values can be cast. `by_present_names` uses the table's current names.
     """
     choice = choice or ColumnChoice()
     schema = metadata.schema()

@@ -63,10 +63,9 @@ class DecodeLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchIndex:
-    """An element for each batch with rows, by offset. Times are in ms, or `NO_TIME`.
+    """One element per batch with rows, by offset. Times are in ms, or `NO_TIME`.
 
-    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median. `bytes` is the batch's size
-    on the wire.
+    `append_timestamp` is set on log-append topics. `median_timestamp` is the lower median. `bytes`: size on the wire.
     """
 
     base_offset: Int64Array
@@ -91,7 +90,7 @@ class LeaderEpochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodedBatches:
-    """The records of the offsets [start_offset, next_offset), which may lie after the requested ones.
+    """Records of [start_offset, next_offset), which may lie after the requested offsets.
 
     `DecodeLimits.chunk` may stop decoding after `consumed` bytes: decode the rest with `open_transactions` as aborted
     list. `error`: the next batch is corrupt. Missing offsets were compacted, aborted or control records. `complete`:

@@ -30,10 +30,10 @@ def decode_batches(
     limits: DecodeLimits = _DEFAULT_LIMITS,
     keep_sound: bool = False,
 ) -> DecodedBatches:
-    """Decode the batches that the range [start_offset, end_offset) owns.
+    """Decode the batches that [start_offset, end_offset) owns.
 
-    `cut_head` also reads the rest of a batch that starts earlier. Raises `CorruptBatch` with the base offset if a batch
-    is invalid or exceeds `limits.batch`; `keep_sound` returns earlier batches with it.
+    `cut_head`: also the rest of a batch that starts earlier. Raises `CorruptBatch` with the base offset if a batch is
+    invalid or exceeds `limits.batch`; `keep_sound` returns earlier batches with it.
     """
     octets = np.frombuffer(data, dtype=np.uint8)
     inflater = Inflater(limit=limits.batch)
@@ -80,7 +80,7 @@ def decode_batches(
 
 
 class _Unsound(Exception):
-    """The first `sound` batches can be read, the next can't."""
+    """Only the first `sound` batches can be read."""
 
     def __init__(self, error: CorruptBatch, sound: int) -> None:
         super().__init__(error, sound)

@@ -1,4 +1,4 @@
-"""Compresses a batch's records, framed as by Java's clients."""
+"""Compresses records, framed as by Java's clients."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Zstd:
 
 
 def deflate(codec: Codec, records: memoryview, zstd: Zstd | None = None) -> bytes:
-    """Compress at the default level of Kafka's clients."""
+    """At the default level of Kafka's clients."""
     match codec:
         case Codec.NONE:
             return bytes(records)

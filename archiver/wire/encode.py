@@ -31,7 +31,7 @@ Compression = Literal["original"] | Codec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncodedBatches:
-    """Batch `i` lies in `data` from `position[i]` up to `position[i + 1]`."""
+    """Batch `i` is `data[position[i]:position[i + 1]]`."""
 
     data: memoryview
     base_offset: Int64Array
@@ -48,9 +48,9 @@ class EncodedBatches:
 class BatchEncoder:
     """Encodes whole batches: measures all, then writes a few at a time.
 
-    Neighbouring rows with equal `batch_start` are one batch. Raises `UnencodableBatch` with the base offset for invalid
-    batches and batches above 2 GiB, and ValueError for other columns than `RECORDS`. `compression` is "original" (each
-    batch's codec) or one codec for all.
+    Neighbouring rows with equal `batch_start` are one batch. `compression` is "original" (each batch's codec) or one
+    codec for all. Raises `UnencodableBatch` with the base offset for invalid batches and above 2 GiB, ValueError for
+    other columns than `RECORDS`.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class BatchEncoder:
         return sizes
 
     def write(self, first: int, end: int) -> EncodedBatches:
-        """Encode the batches up to `end`, exclusive."""
+        """`end` is exclusive."""
         headers = self._headers[first:end]
         plain = self._writer.write(first, end)
         codecs = headers["attributes"] & attributes.CODEC

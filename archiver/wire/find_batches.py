@@ -25,7 +25,7 @@ class FoundBatches:
 
 
 def find_batches(data: npt.NDArray[np.uint8], end_offset: int, inflater: Inflater) -> FoundBatches:
-    """Omit a truncated last batch. The `error` comes after the batches."""
+    """Omit a truncated last batch."""
     walk = Walk(data, end_offset)
     error = None
     try:

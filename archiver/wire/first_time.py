@@ -14,7 +14,7 @@ _TIMES_AT: Final = 27
 
 
 def first_time(data: bytes) -> int | None:
-    """Return ms; None without a time, or if the format isn't v2."""
+    """In ms; None without a time, or if the format isn't v2."""
     if len(data) < _TIMES_AT + _TIMES.size or data[_MAGIC_AT] != 2:  # noqa: PLR2004 - record batches, not messages
         return None
     (flags,) = struct.unpack_from(">h", data, _ATTRIBUTES_AT)

@@ -22,7 +22,7 @@ _RECORD: Final = bytes((2 * len(_COMMIT),)) + _COMMIT
 
 
 def gap_batch(first: int, last: int) -> memoryview:
-    """Cover the offsets from `first` to `last`, inclusive.
+    """Cover `first` to `last`, inclusive.
 
     It looks like a commit marker: librdkafka misreads empty batches. Raises ValueError for more than `MOST_OFFSETS`.
     """

@@ -1,7 +1,6 @@
 """Schema ids in record headers, as by Confluent's serializers: a header's value is an envelope.
 
-Apicurio's serializers name the schema in headers by Apicurio's ids, which Confluent's API doesn't know
-(`KafkaSerdeHeaders` in apicurio-registry).
+Apicurio's headers have Apicurio's ids, which Confluent's API doesn't know (`KafkaSerdeHeaders` in apicurio-registry).
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class HeaderIds:
 
 
 def header_ids(headers: pa.ListArray, name: bytes) -> HeaderIds | None:
-    """Return headers by name; None if no record has one.
+    """None if no record has the header.
 
     As in Confluent's Java client, the last one counts, and null counts as none.
     """
@@ -48,7 +47,7 @@ def header_ids(headers: pa.ListArray, name: bytes) -> HeaderIds | None:
 
 
 def has_header_id(headers: pa.ListArray, name: bytes) -> npt.NDArray[np.bool_]:
-    """Whether headers name the schema: Confluent's or Apicurio's. The payload then is no plain message."""
+    """Confluent's or Apicurio's: the payload is no plain message."""
     has_id = has_foreign_header(headers, name)
     named = header_ids(headers, name)
     if named is not None:
@@ -57,7 +56,7 @@ def has_header_id(headers: pa.ListArray, name: bytes) -> npt.NDArray[np.bool_]:
 
 
 def has_foreign_header(headers: pa.ListArray, name: bytes) -> npt.NDArray[np.bool_]:
-    """Whether Apicurio's headers name the schema. `name` is Confluent's header of the same part."""
+    """`name` is Confluent's header of the same part."""
     has_any = np.zeros(len(headers), dtype=bool)
     offsets = headers.offsets.to_numpy()
     entries = headers.values.slice(offsets[0], offsets[-1] - offsets[0])

@@ -111,7 +111,7 @@ def _untouched(size: int) -> memoryview:
 
 
 def _xerial_blocks(payload: memoryview) -> Iterator[memoryview]:
-    """Yield bare snappy blocks. A truncated length at the end is ignored."""
+    """A truncated length at the end is ignored."""
     at = _XERIAL_HEADER
     if len(payload) < at:
         raise InflateError("snappy frame header is cut off")

@@ -21,7 +21,7 @@ _SEEN = ("partition", "offset", "timestamp_type", "timestamp", "key", "value", "
 class RecordDigest:
     """A sum modulo 2^128: digests of disjoint sets add up.
 
-    `largest` is a record's most bytes in a batch. None if unknown.
+    `largest` is a record's most bytes in a batch, None if unknown.
     """
 
     total: int = 0

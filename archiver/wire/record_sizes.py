@@ -16,7 +16,6 @@ _HEADER_BYTES: Final = 10
 
 
 def sizes_of(records: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """The most bytes of each record in a batch, before compression."""
     sizes = np.full(records.num_rows, _RECORD_BYTES, np.int64)
     for name in ("key", "value"):
         sizes += _lengths(records.column(name))

@@ -28,7 +28,7 @@ _XXH_MASK: Final = 0xFFFFFFFF
 
 
 def gzip_end(payload: memoryview, limit: int) -> int:
-    """Return the end of the last whole gzip member within `limit` unpacked bytes, or 0."""
+    """The end of the last whole member within `limit` unpacked bytes, or 0."""
     end = 0
     while end < len(payload):
         size, room = _member(payload[end:], limit)

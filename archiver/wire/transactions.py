@@ -1,4 +1,4 @@
-"""Finds batches of aborted transactions, by the rules of Kafka's consumers."""
+"""Finds aborted batches, by the rules of Kafka's consumers."""
 
 from __future__ import annotations
 
@@ -26,18 +26,17 @@ class AbortedTransactions:
         return bool(self._ahead or self._open)
 
     def reach(self, last_offset: int) -> None:
-        """Advance to `last_offset`, the end of the next batch."""
+        """`last_offset` is the next batch's."""
         while self._ahead and self._ahead[0].first_offset <= last_offset:
             transaction = self._ahead.popleft()
             self._open[transaction.producer_id] = transaction
 
     def includes(self, producer_id: int) -> bool:
-        """Whether the producer's current transactional batch is aborted."""
         return producer_id in self._open
 
     def end(self, producer_id: int) -> None:
         self._open.pop(producer_id, None)
 
     def remaining(self) -> tuple[AbortedTransaction, ...]:
-        """Return transactions without their abort marker, for the next decoding."""
+        """Return transactions without abort marker, for the next decoding."""
         return (*self._open.values(), *self._ahead)

@@ -21,7 +21,7 @@ _LENGTH: Final = struct.Struct(">i")
 
 
 def inflate_wrapper(inflater: Inflater, message: npt.NDArray[np.uint8], header: Any) -> memoryview:
-    """Decompress a message set, until the inflater's next use. Raises `CorruptBatch`."""
+    """Valid until the inflater's next use. Raises `CorruptBatch`."""
     magic, codec = int(header["magic"]), int(header["attributes"]) & attributes.CODEC
     where = {"base_offset": int(header["base_offset"]), "position": int(header["position"])}
     if zlib.crc32(message.data[MESSAGE_CHECKSUM_START:]) != header["crc"]:

@@ -28,7 +28,7 @@ _DECOMPRESSORS: Final = _Decompressors()
 
 
 def inflate_frame(payload: memoryview, scratch: memoryview) -> memoryview | None:
-    """Return None if it isn't one good frame, or may need more room."""
+    """None if it isn't one good frame, or may need more room."""
     try:
         if not _is_one_frame(payload):
             return None

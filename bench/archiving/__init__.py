@@ -1,1 +1,1 @@
-"""The sides of bench/archive.py, each in a separate process."""
+"""The sides of bench/archive.py."""

@@ -1,4 +1,4 @@
-"""Fills a topic of one partition with repeated batches of orders."""
+"""Fills a partition with repeated batches of orders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CPU seconds (user and system) of a process and all its descendants, ended ones included."""
+"""CPU seconds of a process and its descendants, ended ones included."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def family() -> dict[Key, ProcessCost]:
 def spent(before: Mapping[Key, ProcessCost], after: Mapping[Key, ProcessCost]) -> dict[str, float]:
     """Return the CPU seconds between two measurements, by kind.
 
-    An ended process's time is counted with its next living ancestor, unless no process waited for it.
+    An ended process counts with its next living ancestor, unless no process waited for it.
     """
     seconds: Counter[str] = Counter({DRIVER: 0.0, JVM: 0.0, WORKERS: 0.0})
     known: Counter[Key] = Counter()

@@ -1,4 +1,4 @@
-"""The fastest single process: confluent-kafka, ptars (Rust), pyarrow; a local file, no commit."""
+"""The fastest single process: confluent-kafka, ptars, pyarrow; a local file, no commit."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ FETCHING = {
 
 
 class OneProcess(Side):
-    """A loop over `consume`, which writes the archiver's columns, with or without `headers`."""
-
     def __init__(self, setting: Setting, *, headers: bool = True) -> None:
         super().__init__(setting)
         self.name = "one process" if headers else "one process, no headers"

@@ -1,4 +1,4 @@
-"""A process that takes turns with others, with the code of its checkout."""
+"""A process that takes turns with others, with its checkout's code."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ def answer(found: dict[str, Any]) -> None:
 
 
 class Player:
-    """Works once for each line on its input, and answers with JSON.
-
-    Its modules are those of `checkout`, and `bench` is the folder of its benchmarks. Its first answer is `began`.
-    """
+    """Works once for each line on its input, and answers with JSON."""
 
     def __init__(self, command: Sequence[str], *, checkout: Path = HERE, bench: Path = BENCH) -> None:
         paths = os.pathsep.join(map(str, (checkout, bench)))

@@ -1,4 +1,4 @@
-"""CPU seconds of a task by stage, in the calling thread. A stage inside another counts once; `other` is the rest."""
+"""CPU seconds of a thread's task by stage. Nested stages count once; `other` is the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark as the job's engine, which also collects profiles of the tasks."""
+"""Spark as the engine, with profiles of the tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Peak memory of a process and all its descendants (Linux)."""
+"""Peak memory of a process and its descendants (Linux)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ JVM = "java"
 
 @dataclass(kw_only=True)
 class Peaks:
-    """Peaks in bytes.
-
-    `proportional` counts shared pages once, `resident` in each process. `split` has the parts of `proportional` by kind
-    of process, `alone` each kind's peak at any time.
-    """
+    """`proportional` counts shared pages once. `split` are its parts by kind of process, `alone` each kind's peak."""
 
     proportional: int = 0
     resident: int = 0
@@ -42,7 +38,6 @@ class Peaks:
 
 
 def watch(process: subprocess.Popen[str]) -> Peaks:
-    """Measure the process and its descendants five times a second, until it ends."""
     peaks, started = Peaks(), time.monotonic()
     top = psutil.Process(process.pid)
     while process.poll() is None:
@@ -53,7 +48,6 @@ def watch(process: subprocess.Popen[str]) -> Peaks:
 
 @contextmanager
 def watched(pid: int) -> Iterator[Peaks]:
-    """Measure the process and its descendants five times a second, from another thread."""
     peaks, started, over = Peaks(), time.monotonic(), threading.Event()
     top = psutil.Process(pid)
 

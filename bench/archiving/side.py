@@ -1,4 +1,4 @@
-"""The interface of a side in the comparison."""
+"""A side of the comparison."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Setting:
 
 
 class Side(ABC):
-    """A way to archive a topic. Its constructor starts everything it needs."""
+    """Its constructor starts everything that it needs."""
 
     name: str
 

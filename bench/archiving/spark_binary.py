@@ -1,4 +1,4 @@
-"""Spark's Kafka source, appended to an Iceberg table: keys and values stay binary."""
+"""Spark's Kafka source, appended to an Iceberg table as binary."""
 
 from __future__ import annotations
 

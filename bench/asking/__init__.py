@@ -1,1 +1,1 @@
-"""Questions about the flights, and the engines."""
+"""Queries of flights, and the engines."""

@@ -1,4 +1,4 @@
-"""Spark, Trino, DuckDB and Polars, queried with a question about a table."""
+"""Spark, Trino, DuckDB and Polars."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Five typical questions, in SQL and for Polars."""
+"""Five typical queries, in SQL and for Polars."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sought:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlaneQuestion:
-    """A query. In its SQL `{time}` is the column that the table is partitioned by; Polars gets it as an argument."""
+    """`{time}` in the SQL is the table's partition column."""
 
     title: str
     sql: str

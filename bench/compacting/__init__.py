@@ -1,1 +1,1 @@
-"""Shared code of benchmarks of compaction."""
+"""Shared code of compaction benchmarks."""

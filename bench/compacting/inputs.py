@@ -1,4 +1,4 @@
-"""Archived topics of one partition with a known number and size of files, ordered or with overlapping offsets."""
+"""Archived partitions with a number and size of files, ordered or overlapping."""
 
 from __future__ import annotations
 

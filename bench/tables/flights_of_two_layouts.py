@@ -1,4 +1,4 @@
-"""Millions of flights, archived by the job into two tables: with the former and the present layout."""
+"""Millions of flights in two tables, with the former and the present layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes manifests of a table with very many files from the bytes of one entry: writing each would take hours."""
+"""Manifests of very many files from the bytes of one entry: writing each would take hours."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ _DATA = "s3://lake/warehouse/kafka/orders/data/ingest_day=2026-01-31/orders-0000
 
 
 def many_files(folder: Path, files: range, *, manifest_files: int) -> ListedTable:
-    """Make a table with a file for each of these numbers, in PARTITIONS partitions in turn.
-
-    Entries have bounds of five columns of `kafka` and of 64 more.
-    """
+    """Entries have bounds of five columns of `kafka` and of 64 more."""
     listed = ListedTable(folder)
     listed.add([_template()])
     (template,) = listed.manifests

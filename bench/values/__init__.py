@@ -1,1 +1,1 @@
-"""The benchmarks of the kernel: shapes of messages, peers, and timing."""
+"""The kernel's benchmarks: shapes of messages, peers, and timing."""

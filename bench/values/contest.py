@@ -1,4 +1,4 @@
-"""Runs sides in turns with the same values: seconds of one core's time, as table and JSON."""
+"""Runs sides in turns with the same values: seconds of a core, as table and JSON."""
 
 from __future__ import annotations
 

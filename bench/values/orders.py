@@ -1,4 +1,4 @@
-"""Orders of a shop: sub-messages, a list of lines, a map of labels, an enum; about 230 bytes."""
+"""Orders of a shop: sub-messages, a list, a map, an enum; 230 bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archiver and its peers, each in its fastest way."""
+"""The archiver and its peers, in their fastest ways."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Run = Callable[[], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contender:
-    """A side on one shape: a run, or the reason why it can't do it. `note`: what its result lacks."""
+    """A run, or the `reason` why there is none. `note`: a defect."""
 
     name: str
     run: Run | None = None
@@ -112,7 +112,7 @@ def _transcode(transcoder: pybufarrow.Transcoder, values: list[bytes]) -> pa.Rec
 
 
 def _try(name: str, prepare: Callable[[], Run], loss: Callable[[Run], str] | None = None) -> Contender:
-    """Make the side, and run it once. A peer may fail in any way, even by a panic in Rust."""
+    """A peer may fail in any way, even by a Rust panic."""
     try:
         run = prepare()
         run()

@@ -1,4 +1,4 @@
-"""Makes proto3 message types, each field from a line of text: `name:1:STRING`, `lines:5*:.shop.Line`."""
+"""Makes proto3 message types from lines of text: `name:1:STRING`, `lines:5*:.shop.Line`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ F = FieldDescriptorProto
 def message_type(
     package: str, types: Mapping[str, str], enums: Mapping[str, tuple[str, ...]] | None = None
 ) -> Descriptor:
-    """Make the last of `types`. A field is a scalar, `.pkg.Message`, `=.pkg.Enum`, or `{}`: a map of strings."""
+    """Make the last of `types`. Fields are scalars, `.pkg.Message`, `=.pkg.Enum`, or `{}`: a map of strings."""
     file = FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
     for name, values in (enums or {}).items():
         added = file.enum_type.add(name=name)

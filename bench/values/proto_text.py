@@ -1,4 +1,4 @@
-"""Writes a file descriptor as .proto text, without options and defaults, for peers that read nothing else."""
+"""Writes a file descriptor as .proto text, without options and defaults."""
 
 from __future__ import annotations
 

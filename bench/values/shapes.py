@@ -1,7 +1,4 @@
-"""The shapes of messages to measure, the same in every run.
-
-Results are given for five of them. Two more are the hardest case of one loop: long texts and packed runs.
-"""
+"""The shapes of messages. `single_loops` are the hardest cases of one loop."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ class MessageShape:
     make: Callable[[random.Random, int], Mapping[str, Any]]
 
     def values(self, size: int) -> Iterator[bytes]:
-        """Yield messages, encoded by upb, until they have `size` bytes together."""
+        """Yield messages by upb, with `size` bytes together."""
         kind = GetMessageClass(self.descriptor)
         draw, index = random.Random(SEED), 0
         while size > 0:

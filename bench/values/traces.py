@@ -1,4 +1,4 @@
-"""An OpenTelemetry export request: a resource and a dozen spans with attributes, events and links."""
+"""An OpenTelemetry request: a dozen spans with attributes, events and links."""
 
 from __future__ import annotations
 

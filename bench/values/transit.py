@@ -1,4 +1,4 @@
-"""GTFS-realtime: a feed of trips, vehicles and sometimes an alert, a few kilobytes of proto2."""
+"""GTFS-realtime: trips, vehicles and sometimes an alert, a few kilobytes of proto2."""
 
 from __future__ import annotations
 

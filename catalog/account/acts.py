@@ -1,4 +1,4 @@
-"""What acts do to the account: pure maps of touched intervals to replacements, for registry and journal (ADR 0072)."""
+"""Pure changes of the account, shared by registry and journal (ADR 0072)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SpanRecords:
 
     @classmethod
     def of(cls, offsets: OffsetRange, spans: Sequence[RecordSpan]) -> Self:
-        """The sum of spans with these offsets: a range may be in several files."""
+        """A range may be in several files."""
         return cls(
             offsets=offsets,
             rows=sum(span.rows for span in spans),
@@ -46,7 +46,7 @@ class SpanRecords:
 
 
 def spans_of(group: RewriteGroup) -> tuple[SpanRecords, ...]:
-    """A group's records by offset. Empty if one file replaces one with the same records."""
+    """Empty if one file replaces one with the same records."""
     by_offsets: dict[OffsetRange, list[RecordSpan]] = {}
     for span in group.all_spans:
         offsets = OffsetRange.half_open(span.partition, span.start_offset, span.end_offset)
@@ -55,10 +55,7 @@ def spans_of(group: RewriteGroup) -> tuple[SpanRecords, ...]:
 
 
 def recorded(intervals: Iterable[Interval], fresh: Iterable[Interval]) -> tuple[Interval, ...]:
-    """The account with a commit's intervals.
-
-    Refilled offsets keep records and state, with the new borders if each new digest is known.
-    """
+    """Refilled offsets keep records and state, with the new borders if each new digest is known."""
     made: list[Interval] = []
     for old, new in clusters(intervals, fresh):
         if not old:
@@ -71,9 +68,9 @@ def recorded(intervals: Iterable[Interval], fresh: Iterable[Interval]) -> tuple[
 
 
 def rewritten(intervals: Iterable[Interval], spans: Iterable[SpanRecords], commit_id: str) -> tuple[Interval, ...]:
-    """The account after a rewrite: merged like its files, without removed rows.
+    """Rows that the rewrite didn't find stay expected.
 
-    Rows not found stay expected. An interval is cut only if nothing of it is gone or missing.
+    An interval is cut only if nothing of it is gone or missing.
     """
     made: list[Interval] = []
     for old, new in clusters(intervals, spans):
@@ -91,7 +88,6 @@ def rewritten(intervals: Iterable[Interval], spans: Iterable[SpanRecords], commi
 
 
 def accepted(intervals: Iterable[Interval], at: OffsetRange, *, removed: int, lost: int) -> tuple[Interval, ...]:
-    """The account after a refill accepted rows as gone."""
     made: list[Interval] = []
     for interval in intervals:
         if interval.offsets.overlaps(at):
@@ -104,7 +100,6 @@ def accepted(intervals: Iterable[Interval], at: OffsetRange, *, removed: int, lo
 
 
 def retired(intervals: Iterable[Interval], first_offsets: Mapping[int, int]) -> tuple[Interval, ...]:
-    """The account with intervals below the first offsets retired."""
     return tuple(
         interval.retire() if _is_below(interval, first_offsets) and interval.expected else interval
         for interval in intervals
@@ -112,7 +107,7 @@ def retired(intervals: Iterable[Interval], first_offsets: Mapping[int, int]) -> 
 
 
 def summed_up(intervals: Iterable[Interval], first_offsets: Mapping[int, int]) -> tuple[Interval, ...]:
-    """The account with adjacent intervals joined if they never had records, or are retired."""
+    """Join adjacent intervals that never had records, or are retired."""
     made: list[Interval] = []
     for interval in sorted(intervals, key=lambda interval: interval.offsets):
         before = made[-1] if made else None

@@ -1,4 +1,4 @@
-"""The whole account in memory."""
+"""The whole account in memory: disjoint intervals by partition."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from catalog.offset_range import OffsetRange, hull
 
 
 class IntervalChains:
-    """Disjoint intervals by partition and offset."""
-
     def __init__(self, intervals: Iterable[Interval] = ()) -> None:
         self._chains: dict[int, list[Interval]] = {}
         for interval in sorted(intervals, key=lambda interval: interval.offsets):
             self._chains.setdefault(interval.offsets.partition, []).append(interval)
 
     def act(self, offsets: Iterable[OffsetRange], act: Callable[[tuple[Interval, ...]], tuple[Interval, ...]]) -> None:
-        """Replace the intervals with some of these offsets by the act's result."""
+        """Replace the intervals at some of these offsets by the act's result."""
         by_partition: dict[int, list[OffsetRange]] = {}
         for interval in offsets:
             by_partition.setdefault(interval.partition, []).append(interval)

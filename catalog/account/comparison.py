@@ -12,22 +12,18 @@ from catalog.ranges.stored_ranges import StoredRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Offsets that differ, with both statements in `text`, the account's first."""
+    """`text` has both statements, the account's first."""
 
     offsets: OffsetRange
     text: str
 
 
 def compare(account: Iterable[Interval], files: Iterable[StoredRange]) -> tuple[Difference, ...]:
-    """The differences of account and committed ranges, regardless of borders.
-
-    In `files`, rows removed by other engines are erased.
-    """
+    """Compare regardless of borders. In `files`, rows removed by other engines are erased."""
     return differences(account, map(Interval.of, files))
 
 
 def differences(account: Iterable[Interval], other: Iterable[Interval]) -> tuple[Difference, ...]:
-    """The differences of two accounts, regardless of borders."""
     compared = (_difference(ours, theirs) for ours, theirs in clusters(account, other))
     return tuple(interval for interval in compared if interval is not None)
 

@@ -36,7 +36,7 @@ class Interval:
 
     @classmethod
     def of(cls, interval: StoredRange, *, is_unknown: bool = False) -> Self:
-        """The interval of a range. Rows removed by other engines count as erased."""
+        """Rows removed by other engines count as erased."""
         is_whole = interval.rows == interval.expected and any(file.file is not None for file in interval.files)
         return cls(
             offsets=OffsetRange.half_open(interval.partition, interval.start_offset, interval.end_offset),
@@ -52,21 +52,17 @@ class Interval:
 
     @property
     def records(self) -> int:
-        """The known number of archived records."""
         return self.expected + self.erased + self.removed + self.lost + self.retired
 
     @property
     def is_intact(self) -> bool:
-        """Whether the table must have every archived record."""
         return self.expected == self.records
 
     @property
     def is_empty(self) -> bool:
-        """Whether the table must have no row, and it is no gap."""
         return not self.expected and not self.is_gap and not self.is_unknown
 
     def accepted(self, *, removed: int, lost: int) -> Self:
-        """The interval with accepted losses of unknown offsets: the digest is unknown then."""
         expected = max(0, self.expected - removed - lost)
         return replace(
             self,
@@ -81,13 +77,12 @@ class Interval:
 
 
 def accepted_rows(intervals: Iterable[Interval], offsets: OffsetRange) -> int | None:
-    """The rows accepted as gone in the intervals at `offsets`. None without such an interval."""
     touched = [interval for interval in intervals if interval.offsets.overlaps(offsets)]
     return sum(interval.removed + interval.lost for interval in touched) if touched else None
 
 
 def merged(intervals: Sequence[Interval]) -> Interval:
-    """One interval for at least one interval of one partition."""
+    """Merge at least one interval of one partition."""
     return Interval(
         offsets=hull(interval.offsets for interval in intervals),
         expected=sum(interval.expected for interval in intervals),

@@ -1,7 +1,6 @@
-"""The Iceberg tables of an archive in a REST catalog: load, create, commit and settle.
+"""The Iceberg tables of an archive in a REST catalog.
 
-`TableCatalog` is the entry point, `ArchiveTable` a loaded table. All table metadata is read and written here; nothing
-here knows Postgres.
+`TableCatalog` is the entry point. All table metadata is read and written here; nothing here knows Postgres.
 """
 
 __all__ = [

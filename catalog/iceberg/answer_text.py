@@ -33,13 +33,12 @@ _SENTENCE_END: Final = re.compile(r"[.!?](?=\s)|(?=\n)")
 
 
 def without_credentials(text: str) -> str:
-    """Mask tokens and signatures, and leave out the request that an answer repeats."""
+    """The request that an answer repeats is left out, too."""
     text = _SIGNED_XML.sub("", _SIGNED.sub("", text))
     return _UNNAMED.sub("***", _NAMED.sub(r"\1\2***", text)).rstrip()
 
 
 def limited(text: str) -> str:
-    """At most LONGEST_ANSWER characters, to the end of a sentence or line if the second half has one."""
     if len(text) <= LONGEST_ANSWER:
         return text
     head = text[:LONGEST_ANSWER]

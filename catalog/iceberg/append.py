@@ -44,8 +44,6 @@ from catalog.model import DataFileInfo, TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """A request, the snapshot it would make on `parent`, and its files."""
-
     table: ArchiveTable
     parent: int | None
     snapshot_id: int
@@ -55,7 +53,6 @@ class Attempt:
 
     @property
     def sequence(self) -> int:
-        """The snapshot's sequence number, which must be the table's highest."""
         return self.table.last_sequence_number + 1
 
     def is_lost(self, table: ArchiveTable) -> bool:
@@ -69,25 +66,18 @@ class Attempt:
         )
 
     def is_beaten_by(self, snapshot_id: int, sequence: int | None) -> bool:
-        """Whether this snapshot has the attempt's number.
-
-        Never for attempts without a parent: catalogs don't compare these.
-        """
+        """Never true without a parent: catalogs don't compare such attempts."""
         return self.parent is not None and sequence == self.sequence and snapshot_id != self.snapshot_id
 
     def discard(self) -> None:
-        """Only for attempts that can't land. Failed deletions are logged."""
+        """Only for attempts that can't land."""
         delete_all(self.table.io, self.written, NeverLanded(self.written))
 
 
 def prepare(
     table: ArchiveTable, ranges: Sequence[TranslatedRange], *, change: SchemaChange | None, commit_id: str
 ) -> Attempt:
-    """Write the manifests of a snapshot with the ranges' files.
-
-    Ranges without files make an empty snapshot: only snapshots guard offsets. From 100 small manifests on they are
-    merged (`commit.manifest.min-count-to-merge`).
-    """
+    """Ranges without files make an empty snapshot: only snapshots guard offsets."""
     transaction = LightTransaction(table.iceberg)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     properties |= evolve(transaction, table, change)
@@ -106,10 +96,7 @@ def head_text(table: ArchiveTable, producer: Any) -> str:
 
 
 def attempt_of(table: ArchiveTable, transaction: Transaction, producer: Any, properties: dict[str, str]) -> Attempt:
-    """Write the manifests of the transaction's only snapshot; return the request.
-
-    Raises FormatUpgraded if the table's format can't be written.
-    """
+    """Raises FormatUpgraded if the table's format can't be written."""
     check_writable(table)
     producer.commit_uuid = new_attempt_id(table.uuid)
     try:
@@ -135,7 +122,7 @@ def _written(producer: Any) -> tuple[str, ...]:
 
 
 def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange | None) -> dict[str, str]:
-    """Return the table's new properties. Columns that another engine renamed or dropped are no longer measured."""
+    """Columns that another engine renamed or dropped are no longer measured."""
     current = schema = table.schema
     change = None if wanted is None else wanted.for_table(current, table.ledger_version)
     properties: dict[str, str] = {}
@@ -186,10 +173,7 @@ def data_file(
     is_staged: bool = True,
     is_sorted: bool = True,
 ) -> DataFile:
-    """The manifest entry of a file, in its partition or that of the replaced entry.
-
-    Raises PartitioningChanged if the table lacks the partition, NewerFormat if Iceberg lacks the format.
-    """
+    """Raises PartitioningChanged if the table lacks the partition, NewerFormat if Iceberg lacks the format."""
     metadata = table.iceberg.metadata
     if instead_of is not None:
         place, spec_id = instead_of.partition, instead_of.spec_id
@@ -234,7 +218,6 @@ def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
 
 
 def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:
-    """The digest for the summary. Empty if a file has none."""
     digest = add_digests(range_.digest for range_ in ranges)
     return {} if digest is None else {keys.DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
 

@@ -1,4 +1,4 @@
-"""A topic's table as it was when it was loaded (docs/concepts.md)."""
+"""A topic's table as loaded (docs/concepts.md)."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ METADATA_PATH: Final = "write.metadata.path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveTable:
-    """A topic's table, with its owner checked. Never refresh `iceberg` in place.
+    """Its owner was checked. Never refresh `iceberg` in place.
 
-    `lists` are manifest lists that were written through its catalog: the next commit doesn't read them.
+    The next commit doesn't read `lists` that were written through this catalog.
     """
 
     topic: TopicRow
@@ -44,11 +44,10 @@ class ArchiveTable:
 
     @property
     def age(self) -> float:
-        """Seconds since it was loaded."""
         return time.monotonic() - self.loaded
 
     def with_storage_of(self, later: Self) -> Self:
-        """The same state, with the storage credentials of a `later` load."""
+        """Take the storage credentials of a `later` load."""
         old, new = self.iceberg, later.iceberg
         iceberg = Table(old.name(), old.metadata, old.metadata_location, new.io, new.catalog, new.config)
         return replace(self, iceberg=iceberg)
@@ -67,7 +66,6 @@ class ArchiveTable:
 
     @property
     def metadata_location(self) -> str:
-        """The folder of manifests, `<location>/metadata` by default."""
         return self.properties.get(METADATA_PATH, f"{self.location}/metadata").rstrip("/")
 
     @property
@@ -80,12 +78,11 @@ class ArchiveTable:
 
     @property
     def offsets(self) -> dict[int, PartitionOffset]:
-        """Property `archiver.offsets`: the archived ends by partition."""
         return decode_offsets(self.properties.get(keys.OFFSETS, "{}"))
 
     @property
     def first_offsets(self) -> dict[int, int]:
-        """Property `archiver.first-offsets`, of partitions with retired records."""
+        """Only of partitions with retired records."""
         return decode_first_offsets(self.properties.get(keys.FIRST_OFFSETS, "{}"))
 
     @property
@@ -121,23 +118,19 @@ class ArchiveTable:
 
     @property
     def partition_source(self) -> PartitionSource:
-        """Whether the table has a flat copy of the ingest timestamp.
-
-        If another engine partitions by the nested one with the same unit, rows keep both.
-        """
+        """Rows keep both copies if another engine partitions by the nested one with the same unit."""
         return "flat" if FLAT_INGEST_TIMESTAMP_ID in self.schema.field_ids else "nested"
 
     @property
     def is_recalled(self) -> bool:
-        """Whether it is the registry's copy, without history, because the catalog is down."""
+        """The registry's copy, without history: the catalog is down."""
         return not self.iceberg.metadata_location
 
     @property
     def io(self) -> FileIO:
-        """The storage with this process's vended credentials."""
         return self.iceberg.io
 
     @property
     def io_properties(self) -> dict[str, str]:
-        """Properties that open the storage in another process. Contain secrets."""
+        """They open the storage in another process. Contain secrets."""
         return {name: value for name, value in self.io.properties.items() if isinstance(value, str)}

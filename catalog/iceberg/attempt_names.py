@@ -24,7 +24,6 @@ _LIST: Final = re.compile(r"snap-\d+-\d+-" + _UUID + r"\.avro")
 
 
 def new_attempt_id(table: UUID) -> UUID:
-    """Make a UUID for one attempt's manifests."""
     drawn = int.from_bytes(secrets.token_bytes(16))
     marked = drawn & ~_VERSION_MASK & ~_VARIANT_MASK | _VERSION | _VARIANT
     head = marked.to_bytes(16)[:_CHECKED]
@@ -47,7 +46,6 @@ class ManifestName:
 
     @classmethod
     def of(cls, name: str) -> Self | None:
-        """Parse a file name. None if it isn't a manifest or manifest list."""
         for pattern, is_list in ((_MANIFEST, False), (_LIST, True)):
             if found := pattern.fullmatch(name):
                 return cls(uuid=UUID(found["uuid"]), is_list=is_list)

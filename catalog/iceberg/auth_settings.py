@@ -1,4 +1,4 @@
-"""pyiceberg's `auth` settings, which renew tokens, and its `ssl` settings: tables in `[catalog]` with dotted names.
+"""pyiceberg's settings `auth`, which renew tokens, and `ssl`: tables in `[catalog]` with dotted names.
 
 See `pyiceberg.catalog.rest.auth`.
 """
@@ -27,12 +27,11 @@ _NUMBERS: Final = ("refresh_margin", "expires_in")
 _LISTS: Final = ("scopes",)
 
 
-class AuthSettingError(ValueError):
-    """An invalid `auth` setting, named in the message."""
+class AuthSettingError(ValueError): ...
 
 
 def with_auth(properties: Mapping[str, str]) -> dict[str, Any]:
-    """The properties for pyiceberg, with `auth` and `ssl` nested. Lists are split at spaces or commas."""
+    """Lists are split at spaces or commas."""
     nested = (_PREFIX, f"{_SSL}.")
     flat: dict[str, Any] = {name: value for name, value in properties.items() if not name.startswith(nested)}
     table: dict[str, Any] = {}

@@ -18,11 +18,11 @@ _MORE: Final = 0x80
 
 
 class _Ended(Exception):
-    """Not whole blocks. `args[0]` is the unreadable position."""
+    """`args[0]` is the unreadable position."""
 
 
 def records_of(content: bytes, path: str) -> int:
-    """The records that a file's blocks claim. Raises MetadataDamaged if the last isn't whole."""
+    """Raises MetadataDamaged if the last block isn't whole."""
     try:
         return _records(content)
     except _Ended as ended:
@@ -69,7 +69,6 @@ def _end_of_names(content: bytes, at: int) -> int:
 
 
 def _number(content: bytes, at: int) -> tuple[int, int]:
-    """An Avro number and its end."""
     value = 0
     for place in range(at, min(at + _LONGEST, len(content))):
         value |= (content[place] & ~_MORE) << 7 * (place - at)

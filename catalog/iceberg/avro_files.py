@@ -41,8 +41,6 @@ else:
 
 
 class ManifestListFile(_ListFile):
-    """A manifest list, read like pyiceberg's `read_manifest_list`."""
-
     def __enter__(self) -> Self:
         with self.input_file.open() as stream:
             self.decoder = new_decoder(stream.read())

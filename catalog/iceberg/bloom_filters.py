@@ -1,4 +1,4 @@
-"""Iceberg's table properties for bloom filters, which other writers follow too.
+"""Iceberg's table properties for bloom filters.
 
 Properties name columns, which may be renamed: values here are by field id.
 """
@@ -26,14 +26,11 @@ BloomFilters: TypeAlias = Mapping[int, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyChange:
-    """Properties to set and to remove, disjoint."""
-
     updates: Mapping[str, str]
     removals: tuple[str, ...]
 
 
 def bloom_filters(schema: Schema, properties: Mapping[str, str]) -> dict[int, float]:
-    """The filters by field id, of existing columns."""
     found: dict[int, float] = {}
     for key, value in properties.items():
         if key.startswith(ENABLED) and value.strip().lower() == "true":
@@ -44,7 +41,6 @@ def bloom_filters(schema: Schema, properties: Mapping[str, str]) -> dict[int, fl
 
 
 def filter_properties(schema: Schema, filters: BloomFilters) -> dict[str, str]:
-    """The properties for these filters, without missing columns."""
     found: dict[str, str] = {}
     for field_id, rate in filters.items():
         if name := schema.find_column_name(field_id):
@@ -55,10 +51,7 @@ def filter_properties(schema: Schema, filters: BloomFilters) -> dict[str, str]:
 def changed_properties(
     properties: Mapping[str, str], *, before: Schema, after: Schema, wanted: BloomFilters | None
 ) -> PropertyChange:
-    """The changes when the schema changes: properties follow renamed columns.
-
-    `wanted` replaces all filters; None leaves them.
-    """
+    """Properties follow renamed columns. `wanted` replaces all filters; None leaves them."""
     if wanted is None and before == after:
         return PropertyChange(updates={}, removals=())
     known = {key: value for key, value in properties.items() if key.startswith(_PREFIXES)}

@@ -28,8 +28,6 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """Committed: the snapshot, and all offsets after it."""
-
     commit_id: str
     snapshot_id: int
     offsets: Mapping[int, PartitionOffset]
@@ -37,8 +35,6 @@ class Committed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedPartition:
-    """A partition whose ranges start at `expected`, but whose table offset is `found`."""
-
     partition: int
     expected: int
     found: int
@@ -46,14 +42,14 @@ class MovedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsMoved:
-    """Nothing was committed: offsets moved. Settle the ranges, then plan again."""
+    """Nothing was committed. Settle the ranges, then plan again."""
 
     partitions: tuple[MovedPartition, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unresolved:
-    """The outcome is unknown. Ranges and files stay staged: settle them later."""
+    """Ranges and files stay staged: settle them later."""
 
     commit_id: str
     attempts: int
@@ -62,10 +58,7 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LandedCommit:
-    """A landed commit.
-
-    `table` is its base, or with `is_found` a later table that has it.
-    """
+    """`table` is the commit's base, or with `is_found` a later table that has it."""
 
     snapshot_id: int
     table: ArchiveTable
@@ -80,7 +73,7 @@ Obstacle = TypeVar("Obstacle")
 class Backoff:
     """Pauses double, randomly shortened by up to half, but not below the catalog's `asked_seconds`.
 
-    No further attempt if that exceeds `longest_asked_seconds`.
+    No further attempt if these exceed `longest_asked_seconds`.
     """
 
     attempts: int = 8
@@ -149,7 +142,7 @@ def commit_once(
 ) -> LandedCommit | Obstacle | Unresolved:
     """Commit one snapshot, once. Raises like `commit`.
 
-    `obstacle` prevents the commit, and must hold for every table with it.
+    `obstacle` prevents the commit. It must hold for every table that has the commit: the snapshot may have expired.
     """
     sent: tuple[Attempt, ...] = ()
     failure: Exception | None = None
@@ -205,7 +198,7 @@ def _said(failure: Exception | None) -> str:
 
 
 def find_commit(table: ArchiveTable, commit_id: str) -> int | None:
-    """The snapshot of a commit, None if the retained history lacks it."""
+    """None also if the snapshot has expired."""
     for snapshot in reversed(table.iceberg.metadata.snapshots):
         if snapshot.summary is not None and snapshot.summary.additional_properties.get(keys.COMMIT_ID) == commit_id:
             return snapshot.snapshot_id
@@ -222,10 +215,7 @@ def _moved(table: ArchiveTable, wanted: Mapping[int, tuple[int, int]]) -> tuple[
 
 
 def _discard_lost(attempts: Sequence[Attempt], table: ArchiveTable) -> tuple[Attempt, ...]:
-    """Delete manifests of attempts that provably never land; return the remaining attempts.
-
-    `archiver orphans` deletes theirs later.
-    """
+    """Return attempts that may still land. `archiver orphans` deletes their manifests later."""
     kept: list[Attempt] = []
     for attempt in attempts:
         if attempt.is_lost(table):
@@ -236,7 +226,6 @@ def _discard_lost(attempts: Sequence[Attempt], table: ArchiveTable) -> tuple[Att
 
 
 def _discard_beaten(attempts: Sequence[Attempt], landed: Attempt) -> None:
-    """Delete manifests of attempts whose sequence number a landed attempt has."""
     for attempt in attempts:
         if attempt.is_beaten_by(landed.snapshot_id, landed.sequence):
             attempt.discard()

@@ -13,14 +13,14 @@ from pyiceberg.table.metadata import TableMetadata
 
 @dataclass(frozen=True, slots=True)
 class CommitAnswer:
-    """The commit was made. `told` is the table's new metadata as JSON."""
+    """`told` is the table's new metadata as JSON."""
 
     text: str
     told: dict[str, Any]
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Parse an answer. Raises ValidationError if it isn't one of the protocol: the outcome is unknown."""
+        """Raises ValidationError for anything but an answer of the protocol: the outcome is unknown."""
         try:
             answer = json.loads(text)
             metadata, location = answer["metadata"], answer["metadata-location"]
@@ -42,7 +42,6 @@ class CommitAnswer:
 
     @property
     def metadata_files(self) -> Sequence[str]:
-        """Earlier metadata files that the table names."""
         return [each["metadata-file"] for each in self.told.get("metadata-log") or ()]
 
 

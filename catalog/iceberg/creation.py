@@ -43,10 +43,7 @@ UPGRADE: Final = UpgradeFormatVersionUpdate.model_validate({"format-version": TA
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """See `table_creation.Definition`.
-
-    The sort order of flat tables is optional for other writers: Trino fails to sort by nested columns.
-    """
+    """A flat table's sort order isn't its default: Trino fails to sort by nested columns."""
 
     schema: Schema
     partitioning: Partitioning
@@ -54,10 +51,7 @@ class NewTable:
     properties: dict[str, str]
 
     def creating(self, staged: TableMetadata, *, is_sorted: bool = True) -> tuple[TableUpdate, ...]:
-        """The updates that create the table, each default after its addition.
-
-        UUID and location come from the catalog's proposal `staged`.
-        """
+        """UUID and location come from the catalog's proposal `staged`."""
         unsorted = AddSortOrderUpdate.model_validate({"sort-order": UNSORTED_SORT_ORDER})
         return (
             AssignUUIDUpdate(uuid=staged.table_uuid),
@@ -73,7 +67,6 @@ class NewTable:
         )
 
     def completing(self, plain: TableMetadata, *, is_sorted: bool = True) -> tuple[TableUpdate, ...]:
-        """The updates that turn an empty, unsorted table into this one."""
         spec = iceberg_spec(self.partitioning, last_id=plain.last_partition_id or 0)
         number = 1 + max(spec.spec_id for spec in plain.partition_specs)
         return (

@@ -1,4 +1,4 @@
-"""FileIO properties that are storage credentials, and their expiry, as REST specification and clients name them."""
+"""FileIO properties for storage credentials and their expiry, as REST specification and clients name them."""
 
 from __future__ import annotations
 
@@ -40,19 +40,18 @@ _ACCOUNT: Final = re.compile(r"^[a-z]+://[^/@]*@(?P<account>[^./]+)\.")
 
 
 def credentials(properties: Properties) -> dict[str, str]:
-    """The properties that identify a client, and expiry times."""
     return {name: value for name, value in properties.items() if _CREDENTIAL.match(name) or _EXPIRY.search(name)}
 
 
 def is_vended(properties: Properties, own: Properties) -> bool:
-    """Whether only the catalog has the storage credentials. `own` are configured properties."""
+    """`own` are the configured properties."""
     return any(own.get(name) != value for name, value in credentials(properties).items())
 
 
 def offers_signing_only(properties: Properties, configured: Properties, environment: Properties) -> bool:
-    """Whether a catalog wants to sign S3 requests (remote signing), and this process has no keys.
+    """Whether a catalog wants to sign S3 requests, and this process has no keys.
 
-    `properties` are merged ones. Operators whose machine has a role may set the property to `false`.
+    If the machine has a role, operators may set the property to `false`.
     """
     signs = str(properties.get(REMOTE_SIGNING, "")).lower() == "true" or bool(properties.get(SIGNER))
     has_keys = any(properties.get(name) for name in _KEYS) or any(environment.get(name) for name in _IDENTITIES)
@@ -60,22 +59,19 @@ def offers_signing_only(properties: Properties, configured: Properties, environm
 
 
 def expires_ms(properties: Properties) -> int | None:
-    """The first expiry in ms since 1970, None if unknown."""
+    """The first expiry in ms since 1970."""
     times = [int(value) for name, value in properties.items() if _EXPIRY.search(name) and value.isdecimal()]
     return min(times, default=None)
 
 
 def with_own_client(properties: Properties, configured: Properties) -> dict[str, str]:
-    """The properties with the configured `py-io-impl`, or none: Nessie sends one for pyiceberg's users."""
+    """Keep only a configured `py-io-impl`: Nessie sends one for pyiceberg's users."""
     own = {PY_IO_IMPL: configured[PY_IO_IMPL]} if PY_IO_IMPL in configured else {}
     return {name: value for name, value in properties.items() if name != PY_IO_IMPL} | own
 
 
 def for_clients(properties: Properties, location: str | None) -> dict[str, str]:
-    """The properties for every FileIO.
-
-    Catalogs use `adls.sas-token.ACCOUNT.dfs.core.windows.net`, pyarrow `adls.sas-token` and `adls.account-name`.
-    """
+    """Catalogs use `adls.sas-token.ACCOUNT.dfs.core.windows.net`, pyarrow `adls.sas-token` and `adls.account-name`."""
     texts = dict(properties)
     here = _ACCOUNT.match(location or "")
     wanted = texts.get(ADLS_ACCOUNT_NAME) or (here["account"] if here else None)

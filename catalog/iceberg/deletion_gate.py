@@ -1,4 +1,4 @@
-"""The gate that every deletion of an object in a store passes (ADR 66).
+"""The gate of every deletion in a store (ADR 66).
 
 Tables with `gc.enabled = false` may share files. The property is read right before each deletion.
 """
@@ -28,12 +28,12 @@ _LOG = logging.getLogger(__name__)
 
 
 def is_shared(properties: Mapping[str, str]) -> bool:
-    """Whether the owner forbids deletion: by any value but `true` (any case), as in Iceberg's Java library."""
+    """By any value but `true` (any case), as in Iceberg's Java library."""
     return properties.get(GC_ENABLED, "true").lower() != "true"
 
 
 def refuse_shared(properties: Mapping[str, str], table: str, *, refused: str = "no file is deleted") -> None:
-    """Raise FilesShared if deletion is forbidden. `refused` names the skipped work."""
+    """Raises FilesShared. `refused` names the skipped work."""
     if is_shared(properties):
         value = properties[GC_ENABLED]
         raise FilesShared(
@@ -47,9 +47,9 @@ def refuse_shared(properties: Mapping[str, str], table: str, *, refused: str = "
 
 
 class TableObjects:
-    """Permits deleting objects of snapshots, unless the owner forbids it. Thread-safe.
+    """Permits deletions unless the owner forbids them. Thread-safe.
 
-    `properties` reads the properties from the catalog, one thread at a time.
+    `properties` reads from the catalog, one thread at a time.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TableObjects:
         return cls(lambda: load().properties, table.topic.table)
 
     def check(self) -> None:
-        """Raise FilesShared if deletion is forbidden now, or what reading raises."""
+        """Raise FilesShared if deletion is forbidden now, or the TableError of reading the properties."""
         with self._lock:
             if self._read is None or self._clock() - self._read[0] >= FRESH_SECONDS:
                 properties = self._properties_or_error()
@@ -81,7 +81,7 @@ class TableObjects:
         refuse_shared(properties, self._table)
 
     def _properties_or_error(self) -> Mapping[str, str] | TableError:
-        """Read the properties or keep the error, for all waiting workers."""
+        """Keep the error for all waiting workers."""
         try:
             return self._properties()
         except TableError as error:
@@ -90,14 +90,14 @@ class TableObjects:
 
 @dataclass(frozen=True, slots=True)
 class NeverLanded:
-    """Permits deleting files of commits that never land: no snapshot and no other table has them."""
+    """Permits deleting files of commits that never land, in no snapshot or other table."""
 
     paths: Collection[str]
 
 
 @dataclass(frozen=True, slots=True)
 class OwnFolder:
-    """Permits deletions below a folder that only the archiver uses: journal, audit trail, scratch table."""
+    """Only the archiver uses it: journal, audit trail, scratch table."""
 
     path: str
 
@@ -106,15 +106,15 @@ Permit: TypeAlias = TableObjects | NeverLanded | OwnFolder
 
 
 def delete(io: FileIO, path: str, permit: Permit) -> None:
-    """Delete an object. Raises FilesShared if the owner forbids it, and errors of `io`."""
+    """Raises FilesShared if the owner forbids it, and errors of `io`."""
     _check(path, permit)
     io.delete(path)
 
 
 def delete_all(io: FileIO, paths: Sequence[str], permit: Permit) -> tuple[str, ...]:
-    """Delete metadata objects; return the remaining ones.
+    """Delete metadata objects; return the remaining ones. Failures are logged.
 
-    Failures are logged. Stops when the owner forbids it or the table can't be read.
+    Stops when the owner forbids it or the table can't be read.
     """
     left: list[str] = []
     for number, path in enumerate(paths):

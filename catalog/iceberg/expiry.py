@@ -29,9 +29,9 @@ SNAPSHOT_BYTES = 400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotRetention:
-    """Keep the newest `keep` snapshots and snapshots younger than `seconds`.
+    """Keep the newest `keep` snapshots and ones younger than `seconds`, up to `most_bytes` of metadata.
 
-    At most `most_bytes` of metadata, but at least `least` snapshots. A commit over 10,000 partitions takes 300 KB.
+    At least `least` stay. A commit over 10,000 partitions takes 300 KB.
     """
 
     seconds: float = 86_400.0
@@ -67,7 +67,6 @@ def is_worth_a_commit(going: Sequence[Snapshot], retention: SnapshotRetention) -
 def removal(
     metadata: TableMetadata, going: Sequence[Snapshot]
 ) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
-    """The request to remove them, unless a commit followed `metadata`."""
     current = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": metadata.current_snapshot_id})
     return (
         (AssertTableUUID(uuid=metadata.table_uuid), current),

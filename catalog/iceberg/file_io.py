@@ -1,7 +1,7 @@
-"""Clients of S3, Azure and Google for what pyiceberg 0.12 lacks.
+"""Clients of S3, Azure and Google with features that pyiceberg 0.12 lacks.
 
-Shared S3 clients, small objects in one request, `abfss://CONTAINER@ACCOUNT.HOST/PATH`, and retries below Google's 15
-minutes.
+Shared S3 clients, small objects in one request, `abfss://CONTAINER@ACCOUNT.HOST/PATH`, retries below Google's
+15 minutes.
 """
 
 from __future__ import annotations
@@ -41,11 +41,9 @@ _PLACE: Final = re.compile(r"^(?P<container>[^@]*)@(?P<account>[^.]+)")
 
 
 class S3FileIO(PyArrowFileIO):
-    """Objects in S3, by a shared client, and an `S3Writer` for encryption or `s3.checksums`."""
-
     @staticmethod
     def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
-        """Return scheme, bucket, and the path that begins with the bucket. Raises StoreSettingError for an ARN."""
+        """The path begins with the bucket. Raises StoreSettingError for an ARN."""
         check_store_location(location)
         return PyArrowFileIO.parse_location(location, properties)
 
@@ -55,7 +53,7 @@ class S3FileIO(PyArrowFileIO):
         return file if writer is None else writer.file(file)
 
     def delete(self, location: str | InputFile | OutputFile) -> None:
-        """Delete a file, without a placeholder for its folder as pyarrow would."""
+        """Without a placeholder for the folder, which pyarrow would write."""
         uri = location if isinstance(location, str) else location.location
         writer = self._writer(uri)
         if writer is None:
@@ -97,14 +95,13 @@ def _s3_writer(settings: tuple[tuple[str, Any], ...], bucket: str) -> S3Writer:
 
 
 class AzureFileIO(PyArrowFileIO):
-    """Objects in Azure. The account is the location's, else `adls.account-name`.
+    """The account is the location's, else `adls.account-name`.
 
     Calls raise ValueError if they differ: the credentials are of one account.
     """
 
     @staticmethod
     def parse_location(location: str, properties: Properties = EMPTY_DICT) -> tuple[str, str, str]:
-        """Scheme, container and account, and path with the container."""
         scheme, netloc, path = PyArrowFileIO.parse_location(location, properties)
         return scheme, netloc, netloc.partition("@")[0] + path.removeprefix(netloc)
 
@@ -128,7 +125,6 @@ class GoogleFileIO(PyArrowFileIO):
 
 
 def suited(io: FileIO, location: str | None) -> FileIO:
-    """The archiver's client for the location, else `io`, also if `py-io-impl` chose one."""
     if PY_IO_IMPL in io.properties:
         return io
     if _S3.match(location or ""):

@@ -16,10 +16,7 @@ from catalog.iceberg.truncation import NEVER_NEGATIVE, highest_wrapped, lowest_o
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenValues:
-    """Values [`low`, `high`] of a column that filters of engines miss.
-
-    Not `is_current` if only files of an earlier spec may have them.
-    """
+    """Values [`low`, `high`] that engines' filters miss, only in files of an earlier spec if not `is_current`."""
 
     column: str
     transform: str
@@ -31,7 +28,7 @@ class HiddenValues:
 def hidden_values(
     metadata: TableMetadata, manifests: Callable[[Snapshot], Iterable[ManifestFile]]
 ) -> tuple[HiddenValues, ...]:
-    """Values that engines may miss, by all specs with files. Raises what reading manifests raises."""
+    """Of all specs with files. Raises the errors of reading manifests."""
     specs = {spec.spec_id: tuple(_of_spec(metadata, spec)) for spec in metadata.partition_specs}
     snapshot = metadata.current_snapshot()
     used = {metadata.default_spec_id}
@@ -44,7 +41,7 @@ def hidden_values(
 
 
 def _of_spec(metadata: TableMetadata, spec: PartitionSpec) -> Iterator[HiddenValues]:
-    """Ranges for each type that a column had: older files keep theirs."""
+    """Older files keep the ranges of each type that a column had."""
     for field in spec.fields:
         if field.source_id in NEVER_NEGATIVE:
             continue

@@ -1,6 +1,6 @@
-"""Expire snapshots of the archiver, and delete their manifests.
+"""Expire the archiver's snapshots and delete their manifests.
 
-Failures are repeated by the next commit. Expires nothing while the owner forbids deleting files (`deletion_gate`).
+The next commit repeats failures. Nothing expires while the owner forbids deleting files (`deletion_gate`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ Send = Callable[[ArchiveTable, tuple[TableRequirement, ...], tuple[TableUpdate, 
 
 
 def housekeep(known: ArchiveTable, retention: SnapshotRetention, *, load: Load, send: Send) -> int:
-    """Expire snapshots if `known` has too many; return their number."""
     if is_shared(known.properties) or not is_worth_a_commit(
         expirable(known.iceberg.metadata, retention, now_ms=_now_ms()), retention
     ):
@@ -42,10 +41,9 @@ def housekeep(known: ArchiveTable, retention: SnapshotRetention, *, load: Load, 
 
 
 def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> tuple[str, ...]:
-    """Remove these snapshots and their manifests; return the manifests possibly left.
+    """Return manifests possibly left, which have bounds of keys and values.
 
-    These have bounds of keys and values. Nothing is deleted if the table changed. Raises FilesShared if the owner
-    forbids it.
+    Nothing is deleted if the table changed. Raises FilesShared if the owner forbids it.
     """
     refuse_shared(load().properties, table.topic.table)
     io = table.io
@@ -61,7 +59,7 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: 
 
 
 def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: Send) -> TableMetadata:
-    """Remove the snapshots; return the metadata after that. A failure is raised if a fresh load still has one."""
+    """Return the new metadata. A failure is raised unless a fresh load lacks the snapshots."""
     try:
         return send(table, *removal(table.iceberg.metadata, going))
     except FAILURES:
@@ -73,10 +71,7 @@ def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send:
 
 
 def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], after: TableMetadata) -> list[str]:
-    """Manifests that only expired snapshots had.
-
-    Empty with branches or older remaining snapshots: later ones may share their base.
-    """
+    """Empty with branches or older remaining snapshots: later ones may share their base."""
     if not is_one_line(after) or not after.snapshots:
         return []
     oldest = min(after.snapshots, key=_sequence)

@@ -27,10 +27,7 @@ _HISTORY: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastKnownTable:
-    """A table's metadata without history, as JSON.
-
-    `vended` if only the catalog has storage credentials.
-    """
+    """`metadata` is JSON. `vended` if only the catalog has the storage credentials."""
 
     metadata: str
     vended: bool

@@ -13,7 +13,7 @@ _SCHEMES: Final = ("s3://", "s3a://", "s3n://", "file://")
 
 
 class LateFileIO(FileIO):
-    """Has the properties at once. `make` is called once."""
+    """`make` is called once."""
 
     def __init__(self, properties: Mapping[str, Any], make: Callable[[], FileIO]) -> None:
         super().__init__(dict(properties))
@@ -38,5 +38,5 @@ class LateFileIO(FileIO):
 
 
 def may_be_late(properties: Mapping[str, Any], location: str | None) -> bool:
-    """Whether a FileIO can be made later. Otherwise its errors must show at once."""
+    """Otherwise the errors of making a FileIO must show at once."""
     return PY_IO_IMPL not in properties and (location or "").startswith(_SCHEMES)

@@ -8,10 +8,7 @@ from pyiceberg.table.update import TableUpdate
 
 
 class LightTransaction(Transaction):
-    """Computes metadata once per staged change. Callers must only read it.
-
-    Before the first change it is the table's.
-    """
+    """Callers must only read the metadata."""
 
     def __init__(self, table: Table) -> None:
         super().__init__(table, autocommit=False)

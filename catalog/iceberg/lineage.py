@@ -30,12 +30,11 @@ class Head:
     sequence: int
 
     def to_text(self) -> str:
-        """The property `archiver.head`."""
         return json.dumps([self.snapshot_id, self.sequence], separators=(",", ":"))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """Read what `to_text` wrote. Raises TableError for foreign text."""
+        """Raises TableError for foreign text."""
         try:
             snapshot_id, sequence = json.loads(text)
             return cls(snapshot_id=int(snapshot_id), sequence=int(sequence))
@@ -57,7 +56,6 @@ class Descent(StrEnum):
 
 
 def head_of(metadata: TableMetadata) -> Head | None:
-    """The newest head by property or retained snapshots, if any."""
     text = metadata.properties.get(keys.HEAD)
     told = [] if text is None else [Head.from_text(text)]
     seen = (
@@ -69,10 +67,7 @@ def head_of(metadata: TableMetadata) -> Head | None:
 
 
 def descent(metadata: TableMetadata, head: Head) -> Descent:
-    """Whether the main branch has the head, as far as retained.
-
-    Sequence numbers fall from child to parent.
-    """
+    """As far as retained. Sequence numbers fall from child to parent."""
     for snapshot in history(metadata):
         if snapshot.snapshot_id == head.snapshot_id:
             return Descent.KEPT
@@ -82,7 +77,7 @@ def descent(metadata: TableMetadata, head: Head) -> Descent:
 
 
 def check_lineage(table: ArchiveTable) -> None:
-    """Raise RolledBack if the retained history of the main branch lost the archiver's last commit."""
+    """Raise RolledBack if main's retained history lost the archiver's last commit."""
     check_history(table.iceberg.metadata, topic=table.topic.topic, table=table.topic.table)
 
 
@@ -109,7 +104,7 @@ def _rolled_back(metadata: TableMetadata, topic: str, table: str, *, missing: st
 
 
 def history(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """The current snapshot and retained ancestors, newest first."""
+    """Newest first, as far as retained."""
     known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     at = metadata.current_snapshot_id
     while at is not None and at in known:
@@ -118,10 +113,7 @@ def history(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def since(metadata: TableMetadata, snapshot_id: int | None) -> tuple[Snapshot, ...] | None:
-    """The snapshots after an ancestor, newest first, None if the history lacks it.
-
-    Without an id the whole history, None if incomplete.
-    """
+    """Newest first, without an id since the creation. None if the retained history lacks the ancestor."""
     if snapshot_id is None:
         return _since_creation(metadata)
     found: list[Snapshot] = []
@@ -143,10 +135,7 @@ def _since_creation(metadata: TableMetadata) -> tuple[Snapshot, ...] | None:
 
 
 def cut_at(metadata: TableMetadata, sequence: int) -> int | None:
-    """The oldest retained snapshot of main, if one after this sequence number may have expired.
-
-    Sequence numbers have no gaps.
-    """
+    """The oldest retained snapshot, if one after this sequence number may have expired: numbers have no gaps."""
     line = tuple(history(metadata))
     return line[-1].snapshot_id if line and (line[-1].sequence_number or 0) > sequence + 1 else None
 
@@ -173,7 +162,7 @@ def _is(snapshot: Snapshot, operation: Operation) -> bool:
 
 
 def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
-    """Offsets lost by a rollback: of retained snapshots that are not ancestors, and all after the ancestors' last."""
+    """Offsets lost by a rollback: of retained snapshots off main, and all after main's last."""
     metadata = table.iceberg.metadata
     found = _unreached(metadata)
     reached: dict[int, int] = {}
@@ -187,7 +176,7 @@ def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
 
 
 def first_archived(metadata: TableMetadata) -> dict[int, int]:
-    """The first offset of each partition that a retained snapshot names, of any history."""
+    """By partition, of retained snapshots of any history."""
     first: dict[int, int] = {}
     for snapshot in metadata.snapshots:
         for partition, (start, _) in decode_ranges(summary_of(snapshot).get(keys.RANGES, "{}")).items():

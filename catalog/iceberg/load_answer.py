@@ -17,9 +17,9 @@ _KEPT: Final = 64
 
 
 def table_of(text: str, known: Table | None = None) -> TableResponse:
-    """Parse the answer, with unchanged parts from `known` of the same metadata file.
+    """Reuse unchanged parts of `known` of the same metadata file.
 
-    Raises ValidationError if it isn't an answer of the REST protocol.
+    Raises ValidationError for anything but an answer of the REST protocol.
     """
     with suppress(ValueError):
         told = json.loads(text)
@@ -32,7 +32,7 @@ def table_of(text: str, known: Table | None = None) -> TableResponse:
 
 
 def _is_of(told: Mapping[str, Any], metadata: Mapping[str, Any], known: Table) -> bool:
-    """Whether both are of one metadata file. Some catalogs number files per table."""
+    """Some catalogs number metadata files per table, so locations repeat."""
     here = known.metadata
     return (
         told.get("metadata-location") == known.metadata_location
@@ -51,7 +51,7 @@ def _with_kept_schemas(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=_KEPT)
 def _schema(text: str) -> Schema:
-    """A schema with cached properties filled: threads share it, and no copy is possible while one of them adds some."""
+    """Fill the cached properties: threads share the schema, and can't copy it while one adds some."""
     schema = Schema.model_validate_json(text)
     for name, member in vars(Schema).items():
         if isinstance(member, cached_property):

@@ -55,7 +55,7 @@ class _OneFile:
 
 
 def whole(io: FileIO, path: str) -> bytes:
-    """Read an object. Raises ConnectionError if bytes are missing."""
+    """Raises ConnectionError if bytes are missing."""
     with io.new_input(path).open() as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
@@ -66,7 +66,7 @@ def whole(io: FileIO, path: str) -> bytes:
 
 
 def manifest_list(io: FileIO, path: str) -> list[ManifestFile]:
-    """Read a list without a summary. Raises MetadataDamaged for a cut within a block, and errors of `io`."""
+    """Raises MetadataDamaged for a cut within a block, and errors of `io`."""
     content = whole(io, path)
     records = records_of(content, path)
     try:
@@ -80,7 +80,7 @@ def manifest_list(io: FileIO, path: str) -> list[ManifestFile]:
 
 
 def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> list[ManifestFile]:
-    """Read a snapshot's manifest list. Raises MetadataDamaged if truncated, and errors of `io`."""
+    """Raises MetadataDamaged if the list is truncated, and errors of `io`."""
     found = manifest_list(io, snapshot.manifest_list)
     told = summary_of(snapshot)
     created, kept = _number(told, CREATED), _number(told, KEPT)
@@ -104,10 +104,7 @@ def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> lis
 
 
 def manifest_content(io: FileIO, manifest: ManifestFile) -> bytes:
-    """Read a manifest: no decoder notices truncation.
-
-    Raises MetadataDamaged if shorter than its list says; raises like `whole`.
-    """
+    """Raises MetadataDamaged if shorter than its list says, which no decoder notices. Raises like `whole`."""
     content = whole(io, manifest.manifest_path)
     if len(content) < manifest.manifest_length:
         raise manifest_cut_short(manifest, bytes=len(content), listed=manifest.manifest_length)
@@ -115,7 +112,7 @@ def manifest_content(io: FileIO, manifest: ManifestFile) -> bytes:
 
 
 def entries_of(io: FileIO, manifest: ManifestFile, *, only_live: bool = True) -> list[ManifestEntry]:
-    """Read a manifest's entries. Raises MetadataDamaged if live ones are missing."""
+    """Raises MetadataDamaged if live entries are missing."""
     content = manifest_content(io, manifest)
     try:
         found = manifest.fetch_manifest_entry(cast("FileIO", _OneFile(content)), discard_deleted=only_live)

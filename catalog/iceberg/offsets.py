@@ -14,13 +14,12 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 
 def encode_offsets(offsets: Mapping[int, PartitionOffset]) -> str:
-    """Partitions ascend."""
     plain = {str(partition): [one.next_offset, one.leader_epoch] for partition, one in sorted(offsets.items())}
     return json.dumps(plain, separators=(",", ":"))
 
 
 def decode_offsets(text: str) -> dict[int, PartitionOffset]:
-    """Read what `encode_offsets` wrote. Raises TableError for foreign text."""
+    """Raises TableError for foreign text."""
     try:
         return {
             int(partition): PartitionOffset(next_offset=int(next_offset), leader_epoch=int(leader_epoch))
@@ -40,7 +39,7 @@ def encode_first_offsets(first: Mapping[int, int]) -> str:
 
 
 def decode_first_offsets(text: str) -> dict[int, int]:
-    """Read what `encode_first_offsets` wrote. Raises TableError for foreign text."""
+    """Raises TableError for foreign text."""
     try:
         return {int(partition): int(offset) for partition, offset in json.loads(text).items()}
     except (ValueError, TypeError, AttributeError) as error:
@@ -69,7 +68,7 @@ def encode_spans(ranges: Sequence[TranslatedRange]) -> str:
 
 
 def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
-    """Read what `encode_spans` wrote, as (partition, start, end)."""
+    """Return (partition, start, end)."""
     return tuple(
         (int(partition), start, end)
         for partition, edges in json.loads(text).items()
@@ -78,7 +77,7 @@ def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
 
 
 def spans(ranges: Sequence[TranslatedRange]) -> dict[int, tuple[int, int]]:
-    """The first start and last end by partition. Raises ValueError for gaps or overlaps."""
+    """Raises ValueError for gaps or overlaps."""
     found: dict[int, tuple[int, int]] = {}
     for partition, group in groupby(in_order(ranges), key=lambda one: one.partition):
         chain = tuple(group)
@@ -90,12 +89,10 @@ def spans(ranges: Sequence[TranslatedRange]) -> dict[int, tuple[int, int]]:
 
 
 def in_order(ranges: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-    """Sort ranges by partition, then by offset."""
     return tuple(sorted(ranges, key=lambda one: (one.partition, one.start_offset)))
 
 
 def advance(offsets: Mapping[int, PartitionOffset], ranges: Sequence[TranslatedRange]) -> dict[int, PartitionOffset]:
-    """The offsets after the ranges. A range without a leader epoch keeps the previous one."""
     after = dict(offsets)
     for one in in_order(ranges):
         before = after.get(one.partition)

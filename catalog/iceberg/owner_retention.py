@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRetention:
-    """How many newest snapshots of `main` stay, and to which age. With `unreadable` properties all stay."""
+    """`least` newest snapshots of `main` stay, and ones up to `age_ms`. With `unreadable` properties all stay."""
 
     least: int | None = None
     age_ms: int | None = None
@@ -30,7 +30,7 @@ class OwnerRetention:
 
     @classmethod
     def of(cls, metadata: TableMetadata) -> Self:
-        """Read the properties. Settings of the branch `main` override them, as in Iceberg."""
+        """Settings of the branch `main` override the properties, as in Iceberg."""
         properties = metadata.properties
         main = metadata.refs.get(MAIN_BRANCH)
         least, age_ms = _number(properties, MIN_SNAPSHOTS), _number(properties, MAX_AGE)
@@ -43,7 +43,6 @@ class OwnerRetention:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The effective properties."""
         given = {MIN_SNAPSHOTS: self.least, MAX_AGE: self.age_ms}
         return {**{key: str(value) for key, value in given.items() if value is not None}, **self.unreadable}
 

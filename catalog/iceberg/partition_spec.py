@@ -53,9 +53,9 @@ def partitioning_for(
     earlier: Iterable[Schema] = (),
     current: Partitioning | None = None,
 ) -> Partitioning:
-    """The partitioning for configured terms. Raises UnfitPartitioning.
+    """Raises UnfitPartitioning. A column may have a name of `earlier` schemas (newest first).
 
-    A column may have a name of `earlier` schemas (newest first). Terms of `current` may stay.
+    Terms of `current` may stay.
     """
     kept = {(column.source_id, column.transform) for column in current.columns} if current else set()
     columns: list[PartitionColumn] = []
@@ -86,7 +86,6 @@ def partitioning_of(spec: PartitionSpec) -> Partitioning:
 
 
 def can_compute(partitioning: Partitioning, schema: Schema) -> bool:
-    """Whether the archiver can compute a row's partition. False without columns."""
     return bool(partitioning.columns) and all(
         function_of(column.transform)[0] in TRANSFORMS
         and column.source_id in schema.field_ids
@@ -108,10 +107,7 @@ def _meaning(one: Partitioning) -> list[tuple[str, int]]:
 
 
 def own_partitioning(metadata: TableMetadata, table: str) -> Partitioning:
-    """The archiver's partitioning: of the table's property, else by time alone.
-
-    Raises PartitioningChanged if it isn't current.
-    """
+    """By the table's property, else by time alone. Raises PartitioningChanged if it isn't current."""
     current = partitioning_of(metadata.spec())
     expected = _expected(metadata, current)
     if expected == current:
@@ -142,10 +138,7 @@ def _expected(metadata: TableMetadata, current: Partitioning) -> Partitioning | 
 
 
 def _alter_statements(schema: Schema, current: Partitioning, expected: Partitioning, table: str) -> list[str]:
-    """SQL statements that restore the partitioning, one by one. Empty if a column is gone.
-
-    From the first different field on, all are dropped and added.
-    """
+    """Empty if a column is gone. All fields from the first different one on are dropped and added."""
     same = 0
     for here, there in zip(current.columns, expected.columns, strict=False):
         if here != there:
@@ -174,7 +167,6 @@ def _quoted(name: str) -> str:
 
 
 def spec_by(metadata: TableMetadata, by: str) -> PartitionSpec | None:
-    """The spec with these transforms and sources, the current one first, if any."""
     fitting = [spec for spec in metadata.partition_specs if partitioning_of(spec).by == by]
     return next(
         (spec for spec in fitting if spec.spec_id == metadata.default_spec_id), fitting[-1] if fitting else None
@@ -184,7 +176,7 @@ def spec_by(metadata: TableMetadata, by: str) -> PartitionSpec | None:
 def iceberg_spec(
     partitioning: Partitioning, *, known: Iterable[PartitionField] = (), last_id: int = 0
 ) -> PartitionSpec:
-    """The spec of a partitioning. `known` fields of earlier specs keep id and name."""
+    """`known` fields of earlier specs keep id and name."""
     there = {(each.source_id, str(each.transform)): each for each in known}
     taken = {each.name.lower() for each in there.values()}
     free = max(last_id, PARTITION_FIELD_ID_START - 1)
@@ -204,9 +196,9 @@ def iceberg_spec(
 
 
 def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) -> Record:
-    """The manifest's values of a partition.
+    """Before a commit that widens a source to long, values have 8 bytes already.
 
-    Before a commit that widens a source to long, values have 8 bytes already. A time needs no source in the schema.
+    A time needs no source in the schema.
     """
     if partition.is_one_time:
         return Record(partition.time_value)
@@ -221,7 +213,6 @@ def record_of(partition: PartitionTuple, spec: PartitionSpec, schema: Schema) ->
 
 
 def tuple_of(values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> PartitionTuple | None:
-    """The partition for a manifest entry's values, None if a source is unknown."""
     if any(field.source_id not in schema.field_ids for field in spec.fields):
         return None
     kinds = (
@@ -339,7 +330,7 @@ def _check_new(term: PartitionTerm, field: NestedField) -> None:
 
 
 def _is_unsigned(kind: DecimalType) -> bool:
-    """Whether it is `uint64 = "decimal"`, which always has room for truncation."""
+    """`uint64 = "decimal"` always has room for truncation."""
     return (kind.precision, kind.scale) == (UNSIGNED_LONG.precision, UNSIGNED_LONG.scale)
 
 

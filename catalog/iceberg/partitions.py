@@ -1,4 +1,4 @@
-"""Find the partition spec that a file was written for.
+"""Find a file's partition spec.
 
 Staged files keep transform and source with the value. A mismatch is an error, never a guess.
 """
@@ -19,10 +19,10 @@ from schema_mapping.columns.fixed_ids import INGEST_TIMESTAMP_ID
 
 
 def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str, *, is_staged: bool = True) -> PartitionSpec:
-    """The spec of the file's value.
+    """Raises PartitioningChanged if no spec fits, or different ones do.
 
     Only a staged file's bounds must be of its partition: other engines may have put rows of several partitions into the
-    file that another one replaces. Raises PartitioningChanged if none or several different ones fit.
+    file that another one replaces.
     """
     specs = [spec for spec in metadata.partition_specs if _fits(spec, file, is_staged=is_staged)]
     if len({tuple(str(field.transform) for field in spec.fields) for spec in specs}) == 1:
@@ -39,7 +39,7 @@ def spec_of(metadata: TableMetadata, file: DataFileInfo, table: str, *, is_stage
 
 
 def placed(metadata: TableMetadata, file: DataFileInfo) -> PartitionTuple | None:
-    """The file's partition by its bounds, None if no partition of time fits."""
+    """By the file's bounds. None if no partition of time fits."""
     current = metadata.default_spec_id
     for spec in sorted(metadata.partition_specs, key=lambda spec: (spec.spec_id != current, spec.spec_id)):
         if partitioning_of(spec).is_time_alone and len(values := _values(spec, file)) == 1:

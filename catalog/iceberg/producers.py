@@ -1,7 +1,7 @@
 """pyiceberg's snapshot producers, corrected.
 
-Added files get a manifest of their partition spec. A truncated manifest or list ends the attempt. Summaries count
-manifests.
+Added files get a manifest of their partition spec. Truncated manifests and lists end the attempt. Summaries
+count manifests.
 """
 
 from __future__ import annotations
@@ -124,13 +124,12 @@ class _MergeAppend(_Sound, _MergeAppendFiles):
         return self._process_manifests(added + self._existing_manifests())
 
     def _existing_manifests(self) -> list[ManifestFile]:
-        """The previous manifests with any remaining file."""
         return [each for each in self._before if each.has_added_files() or each.has_existing_files()]
 
 
 class _Overwrite(_Sound, _OverwriteFiles):
     def _deleted_entries(self) -> list[ManifestEntry]:
-        """Entries of removed files, without bounds that may have erased keys and values."""
+        """Without bounds, which may have erased keys and values."""
         found = [_without_bounds(entry) for entry in super()._deleted_entries()]
         self._gone = len(found)
         return found
@@ -162,15 +161,11 @@ def _without_bounds(entry: ManifestEntry) -> ManifestEntry:
 
 
 def merge_append(transaction: Transaction, summary: dict[str, str], lists: WrittenLists) -> _MergeAppend:
-    """A producer that adds files.
-
-    Merges from `commit.manifest.min-count-to-merge` manifests on.
-    """
+    """Merges manifests from `commit.manifest.min-count-to-merge` on."""
     return _MergeAppend(Operation.APPEND, transaction, _files(transaction, lists), snapshot_properties=summary)
 
 
 def overwrite(transaction: Transaction, summary: dict[str, str], lists: WrittenLists) -> _Overwrite:
-    """A producer that replaces files."""
     return _Overwrite(Operation.OVERWRITE, transaction, _files(transaction, lists), snapshot_properties=summary)
 
 

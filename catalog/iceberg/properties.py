@@ -111,7 +111,6 @@ def first_properties(topic: TopicRow, schema: Schema, *, ledger_version: int) ->
 
 
 def superseded_property(columns: Mapping[int, Superseded]) -> dict[str, str]:
-    """The property of older columns. None if no column's type changed."""
     if not columns:
         return {}
     pairs = {str(old): {"by": column.by, "castable": column.is_castable} for old, column in sorted(columns.items())}
@@ -119,7 +118,6 @@ def superseded_property(columns: Mapping[int, Superseded]) -> dict[str, str]:
 
 
 def superseded_of(properties: Mapping[str, str]) -> dict[int, Superseded]:
-    """Read the property of older columns, empty if no type changed since it exists."""
     from schema_mapping.superseded import Superseded
 
     pairs = json.loads(properties.get(SUPERSEDED, "{}"))
@@ -127,10 +125,7 @@ def superseded_of(properties: Mapping[str, str]) -> dict[int, Superseded]:
 
 
 def metrics_properties(schema: Schema, current: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The properties that choose columns with metrics.
-
-    Columns in `current` stay; the remaining room goes to the first scalars, shallow first.
-    """
+    """Columns in `current` stay; the remaining room goes to the first scalars, shallow first."""
     scalars = tuple(_scalars(schema))
     kept = [name for name in scalars if _METRICS + name in (current or {})]
     room = MEASURED_SCALARS - len(kept)

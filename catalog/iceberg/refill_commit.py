@@ -23,10 +23,7 @@ from catalog.offset_range import OffsetRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refill:
-    """One refill commit. `erased` and `lost` offsets stay gone. `parent` was planned on.
-
-    `heals` if no row is missing afterwards.
-    """
+    """`erased` and `lost` offsets stay gone. `parent` was planned on. `heals` if no row is missing afterwards."""
 
     commit_id: str
     parent: int | None
@@ -40,15 +37,13 @@ class Refill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refilled:
-    """The records are in the table."""
-
     commit_id: str
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedAnew:
-    """Nothing was committed: the table changed since planning. Plan again."""
+    """The table changed since planning. Plan again."""
 
 
 RefillOutcome: TypeAlias = Refilled | PlannedAnew | Unresolved
@@ -57,7 +52,7 @@ RefillOutcome: TypeAlias = Refilled | PlannedAnew | Unresolved
 def commit_refill(
     *, load: Load, send: Send, refill: Refill, change: SchemaChange | None, backoff: Backoff
 ) -> RefillOutcome:
-    """Add the files in one snapshot, once. Raises like `catalog.iceberg.commit.commit`."""
+    """Raises like `catalog.iceberg.commit.commit`."""
 
     def changed(table: ArchiveTable) -> PlannedAnew | None:
         return None if table.snapshot_id == refill.parent else PlannedAnew()

@@ -30,7 +30,6 @@ KEPT_CHANGES: Final = 16
 
 
 def is_partitioned(table: ArchiveTable, wanted: Partitioning) -> bool:
-    """Whether it has exactly this partitioning, marked as the archiver's."""
     metadata = table.iceberg.metadata
     found = spec_by(metadata, wanted.by)
     told = metadata.properties.get(PARTITIONED_BY)
@@ -42,14 +41,14 @@ def is_partitioned(table: ArchiveTable, wanted: Partitioning) -> bool:
 
 
 def changes_of(table: ArchiveTable) -> tuple[str, ...]:
-    """The ids of the archiver's last partitioning changes, newest first."""
+    """Newest first."""
     return tuple(table.properties.get(REPARTITIONED, "").split())
 
 
 def repartition_updates(
     table: ArchiveTable, wanted: Partitioning, change_id: str
 ) -> tuple[tuple[TableRequirement, ...], tuple[TableUpdate, ...]]:
-    """The change's requirements and updates. The table stores its id, which proves it if the answer is lost."""
+    """The table stores the change's id, which proves it if the answer is lost."""
     metadata = table.iceberg.metadata
     requirements = (
         AssertTableUUID(uuid=table.uuid),

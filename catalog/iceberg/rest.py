@@ -124,10 +124,7 @@ class BoundedRestCatalog(RestCatalog):
 
     @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
-        """The current table, reusing parts of `known`.
-
-        With `known`, a server error is retried once.
-        """
+        """Reuse parts of `known`. With it, a server error is retried once."""
         if SNAPSHOT_LOADING_MODE in self.properties:
             found: Table = super().load_table(identifier)
             return found
@@ -148,7 +145,7 @@ class BoundedRestCatalog(RestCatalog):
     ) -> CommitAnswer:
         """Like pyiceberg's `commit_table`, but with the answer parsed on use.
 
-        Raises one of `FAILURES`; CommitStateUnknownException by the error's type, whatever the status.
+        Raises one of `FAILURES`; CommitStateUnknownException by the error's type, not its status.
         """
         self._check_endpoint(Capability.V1_UPDATE_TABLE)
         *namespace, name = table.name()
@@ -199,7 +196,7 @@ class BoundedRestCatalog(RestCatalog):
 
 
 def commit_text(request: CommitTableRequest, table: Table, *, renumbers: bool) -> str:
-    """The request as JSON, with `last-column-id` of added schemas, which Nessie before 0.105.3 requires.
+    """Add `last-column-id` of added schemas, which Nessie before 0.105.3 requires.
 
     With `renumbers`, an empty schema is a new table's first: Nessie gives the fields of the first schema new ids.
     """
@@ -224,7 +221,7 @@ def commit_text(request: CommitTableRequest, table: Table, *, renumbers: bool) -
 def _once_for_each_server(session: requests.Session) -> Callable[..., dict[str, Any]]:
     """Cache a server's environment settings: reading them takes longer than sending.
 
-    Not for settings of a single request. `ssl.cabundle` wins over REQUESTS_CA_BUNDLE.
+    Settings of a single request aren't cached. `ssl.cabundle` wins over REQUESTS_CA_BUNDLE.
     """
     merge = session.merge_environment_settings
     found: dict[tuple[object, ...], dict[str, Any]] = {}
@@ -243,7 +240,7 @@ def _once_for_each_server(session: requests.Session) -> Callable[..., dict[str, 
 
 
 def connect(properties: Mapping[str, str], *, timeout_seconds: float, late_io: bool = False) -> BoundedRestCatalog:
-    """Connect to the catalog. Raises CatalogUnreachable, CatalogDenied or CatalogRefused."""
+    """Raises CatalogUnreachable, CatalogDenied or CatalogRefused."""
     uri = properties.get("uri", "")
     if not uri or properties.get("type", "rest") != "rest":
         raise CatalogRefused("the catalog must be an Iceberg REST catalog: set catalog.uri", uri=uri or None)
@@ -253,7 +250,6 @@ def connect(properties: Mapping[str, str], *, timeout_seconds: float, late_io: b
 
 @contextmanager
 def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
-    """Translate exceptions of pyiceberg and its transports to `catalog.errors`."""
     where = {"catalog": uri} | ({"table": table} if table else {})
     try:
         yield
@@ -296,7 +292,7 @@ def _catalog_advice(error: Exception, uri: str) -> str:
 
 
 def _said(error: Exception) -> str:
-    """The text on one line, without credentials. Pages of proxies lose their markup."""
+    """Pages of proxies lose their markup."""
     text = without_credentials(str(error))
     if _PAGE.search(text):
         text = _MARKUP.sub(" ", text)

@@ -14,7 +14,7 @@ ASKS_TO_WAIT: Final = (429, 503)
 
 
 def retry_after_seconds(response: requests.Response) -> float:
-    """Seconds to wait, 0 if absent or unreadable."""
+    """0 if absent or unreadable."""
     text = response.headers.get("Retry-After", "").strip()
     if response.status_code not in ASKS_TO_WAIT or not text:
         return 0.0
@@ -32,7 +32,7 @@ class AskedPause:
         self._until = 0.0
 
     def note(self, response: requests.Response, *_: Any, **__: Any) -> None:
-        """A hook of requests. Answers without a pause end an earlier one."""
+        """Answers without a pause end an earlier one."""
         seconds = retry_after_seconds(response)
         self._until = time.monotonic() + seconds if seconds else 0.0
 

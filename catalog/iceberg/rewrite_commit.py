@@ -26,18 +26,13 @@ from catalog.ranges.rewrite import Rewrite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """The new files are in the table, in place of the old ones."""
-
     commit_id: str
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Displaced:
-    """Nothing was committed: `paths` left the table or lost rows.
-
-    No paths if only first offsets had moved.
-    """
+    """Nothing was committed: `paths` left the table or lost rows, or only first offsets had moved."""
 
     paths: tuple[str, ...]
 
@@ -56,7 +51,7 @@ def commit_rewrite(
     changed: Changed,
     backoff: Backoff,
 ) -> RewriteOutcome:
-    """Replace the files in one snapshot, once. Raises like `catalog.iceberg.commit.commit`."""
+    """Raises like `catalog.iceberg.commit.commit`."""
 
     def displaced(table: ArchiveTable) -> Displaced | None:
         paths = changed(table)
@@ -78,10 +73,7 @@ def commit_rewrite(
 
 
 def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChange | None) -> Attempt:
-    """Write the manifests with the new files in place of the old.
-
-    A removal raises RolledBack after a rollback: it must remove what the registry means.
-    """
+    """A removal raises RolledBack after a rollback: it must remove the records that the registry means."""
     if rewrite.removes:
         check_lineage(table)
     transaction = LightTransaction(table.iceberg)
@@ -109,7 +101,6 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
 
 
 def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
-    """Manifest entries by path, without missing files."""
     snapshot = table.iceberg.current_snapshot()
     return {
         entry.data_file.file_path: entry.data_file
@@ -120,10 +111,6 @@ def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
 
 
 def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
-    """The old file whose partition a new one takes.
-
-    None if the new file names its partition, or the old files have several.
-    """
     places = {(each.spec_id, tuple(each.partition[at] for at in range(len(each.partition)))) for each in old}
     return old[0] if file.partition.by is None and len(places) == 1 else None
 

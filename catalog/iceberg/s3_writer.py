@@ -1,4 +1,7 @@
-"""Write objects to S3 with headers that pyarrow can't send. Requests are signed with the SHA-256 of their content."""
+"""Write objects to S3 with headers that pyarrow can't send.
+
+Requests are signed with the SHA-256 of their content.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class S3Writer:
         return WrittenFile(file, self)
 
     def create(self, path: str) -> OutputStream:
-        """Begin an object at `BUCKET/KEY`. It appears when the stream is closed, never after an error in the block."""
+        """The object appears when the stream is closed, never after an error in the block."""
         with _os_errors():
             stream: Any = obstore.open_writer(
                 self._store,
@@ -69,13 +72,13 @@ class S3Writer:
             return _ObjectStream(stream)
 
     def delete(self, path: str) -> None:
-        """Remove `BUCKET/KEY`, without a placeholder for its folder."""
+        """Without a placeholder for the folder."""
         with _os_errors():
             obstore.delete(self._store, path.removeprefix(self._prefix))
 
 
 class _ObjectStream:
-    """obstore's stream, with `tell`, and with `closed` as the property that pyarrow's Parquet writer expects."""
+    """Has `closed` as the property that pyarrow's Parquet writer expects."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -112,14 +115,12 @@ class _ObjectStream:
 
 
 class WrittenFile(PyArrowFile):
-    """Read by pyarrow's client, written by an `S3Writer`."""
-
     def __init__(self, file: PyArrowFile, writer: S3Writer) -> None:
         super().__init__(file.location, file._path, file._filesystem, file._buffer_size)  # noqa: SLF001 - the same file
         self._writer = writer
 
     def create(self, overwrite: bool = False) -> OutputStream:
-        """Begin the object. Raises FileExistsError unless `overwrite`."""
+        """Raises FileExistsError unless `overwrite`."""
         if not overwrite and self.exists():
             raise FileExistsError(f"Cannot create file, already exists: {self.location}")
         return self._writer.create(self._path)
@@ -154,7 +155,7 @@ def _with_bucket(endpoint: str, bucket: str, properties: Mapping[str, Any]) -> s
 
 
 def _credentials(properties: Mapping[str, Any], region: str) -> dict[str, Any]:
-    """The given keys, without a token from the environment. None: the client searches for some."""
+    """Without a token from the environment. If empty, the client searches for keys."""
     texts = dict(properties)
     if role := get_first_property_value(texts, S3_ROLE_ARN, AWS_ROLE_ARN):
         name = get_first_property_value(texts, S3_ROLE_SESSION_NAME, AWS_ROLE_SESSION_NAME)
@@ -173,7 +174,7 @@ def _credentials(properties: Mapping[str, Any], region: str) -> dict[str, Any]:
 
 
 def _role(role: str, session_name: str, region: str) -> Callable[[], Any]:
-    """Give keys of an assumed role. The client requests new ones before they expire."""
+    """The client requests new keys before they expire."""
     import boto3  # only roles need it
     from obstore.auth.boto3 import StsCredentialProvider
 

@@ -34,10 +34,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
-    """The columns of the ledger at a version.
+    """Owned columns missing in the schema are dropped. The table must have `written_ids` at once.
 
-    Owned columns missing in the schema are dropped. The table must have `written_ids` at once. `bloom_filters` replace
-    the table's unless None. `superseded` are older columns, by field id.
+    `bloom_filters` replace the table's unless None. `superseded` are older columns, by field id.
     """
 
     schema: Schema
@@ -49,7 +48,6 @@ class SchemaChange:
 
     @classmethod
     def of(cls, assignment: Assignment, *, bloom_filters: BloomFilters | None = None) -> Self:
-        """The ledger's newest columns after an assignment."""
         from schema_mapping.superseded import superseded_columns
 
         return cls(
@@ -62,10 +60,7 @@ class SchemaChange:
         )
 
     def for_table(self, schema: Schema, version: int) -> Self | None:
-        """The change for a table with this schema and ledger version, None for none.
-
-        At the same version columns are only added: foreign changes stay.
-        """
+        """None for no change. At the same version columns are only added: foreign changes stay."""
         if self.version > version:
             return self
         if self.version < version or self.written_ids <= schema.field_ids:
@@ -78,7 +73,7 @@ class SchemaChange:
 
 
 def merge(change: SchemaChange, current: Schema) -> Schema:
-    """The table's schema with the ledger's columns. Raises SchemaConflict for type changes other than widening."""
+    """Raises SchemaConflict for type changes other than widening."""
     fields = _merge_fields(change.schema.fields, current.fields, change.owned_ids)
     return Schema(*fields, identifier_field_ids=current.identifier_field_ids)
 
@@ -86,7 +81,7 @@ def merge(change: SchemaChange, current: Schema) -> Schema:
 def check_new_ids(change: SchemaChange, *, last_field_id: int, last_column_id: int) -> None:
     """Raise SchemaConflict if another engine used ids that the ledger has assigned.
 
-    Both are the highest ids: `last_field_id` of the ledger, `last_column_id` of the table.
+    `last_field_id` is the ledger's highest id, `last_column_id` the table's.
     """
     taken = sorted(number for number in change.schema.field_ids if last_field_id < number <= last_column_id)
     if taken:

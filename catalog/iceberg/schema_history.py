@@ -15,7 +15,6 @@ _FIXED = {PARTITION_ID: f"{names.KAFKA}.{names.PARTITION}", OFFSET_ID: f"{names.
 
 
 def schema_history(metadata: TableMetadata) -> tuple[Schema, ...]:
-    """In the order of addition, the current one included."""
     ordered = sorted(metadata.schemas, key=lambda schema: schema.schema_id)
     return tuple(schema for schema in ordered if _has_our_ids(schema))
 

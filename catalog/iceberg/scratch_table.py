@@ -1,4 +1,4 @@
-"""A table with a column and the columns of the sort order, made and dropped to test what the catalog permits."""
+"""A table made and dropped to test the catalog: one column, and the sort order's."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ _SCHEMA: Final = Schema(
 
 @dataclass(frozen=True, slots=True)
 class _NoteTable:
-    """See `table_creation.Definition`."""
-
     schema: Schema = _SCHEMA
 
     def creating(self, staged: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
@@ -77,10 +75,7 @@ class _NoteTable:
 
 
 class ScratchTable:
-    """A table in a namespace that is created if missing.
-
-    Call `connect`, then `create` and `drop`, and `leave` at the end.
-    """
+    """Call `connect`, then `create` and `drop`, and `leave` at the end."""
 
     def __init__(self, properties: Mapping[str, str], *, namespace: str, name: str, timeout_seconds: float) -> None:
         self.name: Final = name
@@ -105,7 +100,7 @@ class ScratchTable:
         return str(self.table.metadata.location).rstrip("/")
 
     def connect(self) -> None:
-        """Connect, and make the namespace. Raises TableError."""
+        """Make missing namespaces. Raises TableError."""
         self._rest = connect(self._properties, timeout_seconds=self._timeout_seconds)
         with self._in_our_words():
             parts = tuple(self._namespace.split("."))
@@ -113,7 +108,7 @@ class ScratchTable:
                 self._make(self._rest, parts[:depth])
 
     def create(self) -> Creation:
-        """Make the table like archives. Raises TableError."""
+        """Raises TableError."""
         assert self._rest is not None
         name = f"{self._namespace}.{self.name}"
         with self._in_our_words():
@@ -127,7 +122,7 @@ class ScratchTable:
         return creation
 
     def proposes(self) -> bool:
-        """Whether the catalog accepts staged creation, without which names can't be tried. Raises TableError."""
+        """Without staged creation, names can't be tried. Raises TableError."""
         assert self._rest is not None
         with self._in_our_words():
             try:
@@ -139,9 +134,9 @@ class ScratchTable:
         return True
 
     def try_name(self, name: str, *, proposes: bool = True) -> Mapping[str, str] | None:
-        """Propose a table without making it; return the properties of an existing one.
+        """Propose a missing table without making it; return an existing one's properties.
 
-        Raises TableError if the name is refused. Without `proposes`, only reads an existing table.
+        Raises TableError if the name is refused.
         """
         assert self._rest is not None
         with in_our_words(self._properties.get("uri", ""), name):
@@ -163,7 +158,7 @@ class ScratchTable:
         self._made.append(namespace)
 
     def write_and_read(self) -> int:
-        """Commit a file with one row, reload the table, count its rows. Raises TableError."""
+        """Return the number of rows. Raises TableError."""
         with self._in_our_words():
             self.table.append(pa.table({_COLUMN: ["archiver check"]}))
             assert self._rest is not None
@@ -171,13 +166,13 @@ class ScratchTable:
             return int(self._table.scan().to_arrow().num_rows)
 
     def drop(self) -> None:
-        """Drop the table. The caller deletes its files. Raises TableError."""
+        """The caller deletes the files. Raises TableError."""
         assert self._rest is not None
         with self._in_our_words():
             self._rest.drop_table(self.table.name())
 
     def leave(self) -> TableError | None:
-        """Drop created namespaces and close connections. Returns what prevented it."""
+        """Return the error that prevented it."""
         if self._rest is None:
             return None
         try:

@@ -23,7 +23,7 @@ from catalog.model import TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landed:
-    """A range in the table. The ids are None if its snapshot has expired."""
+    """The ids are None if the snapshot has expired."""
 
     range: TranslatedRange
     commit_id: str | None
@@ -32,8 +32,6 @@ class Landed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """A range that will never be in the table."""
-
     range: TranslatedRange
     reason: str
 
@@ -48,7 +46,7 @@ class Settled:
 
 
 def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False) -> Settled:
-    """The fate of each range by the table. Reads manifests only of commits in doubt.
+    """Reads manifests only of commits in doubt.
 
     Raises RolledBack after a rollback, unless `after_rollback`: then ranges once in the table count as landed.
     """
@@ -78,10 +76,7 @@ def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_roll
 def _fate(
     one: TranslatedRange, end: int | None, history: _History, *, follows_refused: bool
 ) -> Landed | Refused | None:
-    """A range's fate, None while it waits.
-
-    `end` is the partition's end before it. A range after it waits, unless an earlier one was refused.
-    """
+    """None if the range waits: it starts at its partition's `end`, or later and no earlier one was refused."""
     if end is None or one.start_offset == end or (one.start_offset > end and not follows_refused):
         return None
     if one.start_offset > end:

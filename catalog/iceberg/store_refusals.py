@@ -1,4 +1,4 @@
-"""What a store's refusal means and what to do, by its client's error text."""
+"""The meaning of a store's refusal and the remedy, by its client's error text."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def denies_explicitly(error: Exception) -> bool:
 
 
 def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> str:
-    """The kind of denial and the remedy. `writes` for a write to `path`."""
     text = str(error)
     encrypts = writes and path.startswith("s3") and not text.count(_WITHOUT_CHECKSUMS)
     if (named := _named_reason(text)) is not None:
@@ -71,7 +70,6 @@ def denial_advice(error: Exception, path: str = "", *, writes: bool = False) -> 
 
 
 def _named_reason(text: str) -> str | None:
-    """The remedy if the answer names a role or a key."""
     if role := _ROLE.search(text):
         return (
             f"access denied: AWS refuses the role ({role[0]}). Its trust policy must name these credentials, and they"
@@ -91,7 +89,6 @@ def _named_reason(text: str) -> str | None:
 
 
 def checksum_advice(error: Exception, path: str) -> str | None:
-    """The remedy if a checksum may be the reason of a refused write, else None."""
     text = str(error)
     if not path.startswith("s3") or _WITHOUT_CHECKSUMS in text or not _BY_CHECKSUMS.search(text):
         return None

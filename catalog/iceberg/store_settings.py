@@ -1,6 +1,6 @@
 """Settings of object stores with Iceberg's and pyiceberg's names, and of the catalog's client.
 
-Opens no store, so that configuration is checked first.
+Opens no store: configuration is checked first.
 """
 
 from __future__ import annotations
@@ -97,16 +97,12 @@ _OF_OTHER_CLIENTS: Final = (
 """How names of settings begin that clients in Java and of other catalogs read."""
 
 
-class StoreSettingError(ValueError):
-    """A setting without effect or with an invalid value. Says what to write."""
+class StoreSettingError(ValueError): ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteHeaders:
-    """The headers of S3 writes: encryption and checksums.
-
-    `algorithm` is for `x-amz-server-side-encryption`, `kms_key` a key id.
-    """
+    """`algorithm` is for `x-amz-server-side-encryption`, `kms_key` a key id."""
 
     algorithm: str | None = None
     kms_key: str | None = field(default=None, repr=False)
@@ -114,7 +110,7 @@ class WriteHeaders:
 
     @classmethod
     def of(cls, properties: Mapping[str, Any]) -> Self:
-        """Read the settings. Raises StoreSettingError for invalid values."""
+        """Raises StoreSettingError for invalid values."""
         kind, key = _text(properties, SSE_TYPE), properties.get(SSE_KEY)
         if kind == "custom":
             raise StoreSettingError(
@@ -138,7 +134,7 @@ class WriteHeaders:
 def check_store_settings(properties: Mapping[str, str], prefix: str = "") -> None:
     """Raise StoreSettingError for a setting without effect or an invalid value. `prefix` is of its key.
 
-    With `py-io-impl` settings are unknown, so all are passed on.
+    With `py-io-impl` settings are unknown.
     """
     if PY_IO_IMPL in properties:
         if mine := sorted({SSE_TYPE, SSE_KEY, CHECKSUMS} & properties.keys()):
@@ -161,7 +157,7 @@ def check_store_settings(properties: Mapping[str, str], prefix: str = "") -> Non
 
 
 def _check_second_client(properties: Mapping[str, str], cause: str, prefix: str) -> None:
-    """Refuse what the client that writes with headers can't do. `cause` is the setting that chose it."""
+    """Refuse settings that the client with headers can't follow. `cause` is the setting that chose it."""
     role = next((name for name in _ROLES if properties.get(name)), None)
     if role is not None and find_spec("boto3") is None:
         raise StoreSettingError(
@@ -186,7 +182,7 @@ def _check_role(properties: Mapping[str, str]) -> None:
 
 
 def check_store_location(location: str) -> None:
-    """Raise StoreSettingError for a bucket that is named by an ARN: clients would take another part for its name."""
+    """Raise StoreSettingError for an ARN: clients would take another part for the bucket's name."""
     if _ARN.match(location):
         raise StoreSettingError(f"{location}: clients can't read an ARN in a location: {_BY_ALIAS}")
 

@@ -1,4 +1,4 @@
-"""The Iceberg tables of an archive in a REST catalog: load, create, commit, settle (docs/concepts.md)."""
+"""Load, create, commit and settle an archive's tables in a REST catalog (docs/concepts.md)."""
 
 from __future__ import annotations
 
@@ -64,14 +64,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CatalogMemory:
-    """The manifest lists that connections wrote, and the remarks on owners' settings that they logged."""
-
     lists: WrittenLists = field(default_factory=WrittenLists)
     remarks: set[str] = field(default_factory=set)
 
 
 class TableCatalog:
-    """An Iceberg REST catalog by pyiceberg's properties, one per thread. Requests fail after `timeout_seconds`."""
+    """Use one per thread."""
 
     def __init__(
         self,
@@ -83,10 +81,9 @@ class TableCatalog:
         late_io: bool = False,
         memory: CatalogMemory | None = None,
     ) -> None:
-        """Connect.
+        """`may_be_away` postpones a failed connection to the first call.
 
-        `may_be_away` postpones a failed connection to the first call. `late_io` gives tables a `LateFileIO`, for
-        metadata readers. Connections of one job share `memory`.
+        `late_io` gives tables a `LateFileIO`, for metadata readers. Connections of one job share `memory`.
         """
         self._uri = properties.get("uri", "")
         self._properties = dict(properties)
@@ -121,16 +118,16 @@ class TableCatalog:
         return 0.0 if self._connection is None else self._connection.asked_pause.seconds()
 
     def known(self, table: ArchiveTable) -> LastKnownTable:
-        """What the registry keeps of a table. Raises FormatUpgraded as for a commit."""
+        """Raises FormatUpgraded, as a commit does."""
         check_writable(table)
         return LastKnownTable.of(table, self._properties)
 
     def recall(self, topic: TopicRow, known: LastKnownTable) -> ArchiveTable:
-        """A table as the registry kept it. Raises CatalogUnreachable if its storage needs the catalog."""
+        """Raises CatalogUnreachable if the table's storage needs the catalog."""
         return known.table(topic, self._properties)
 
     def load(self, topic: TopicRow, known: ArchiveTable | None = None) -> ArchiveTable | None:
-        """The topic's table, if any. An unchanged `known` makes it cheaper.
+        """An unchanged `known` makes it cheaper.
 
         Raises NotOurTable, NewerFormat, TopicRecreated and CatalogUnreachable.
         """
@@ -143,7 +140,7 @@ class TableCatalog:
         return ArchiveTable(topic=topic, iceberg=table, lists=self.memory.lists)
 
     def require(self, topic: TopicRow) -> ArchiveTable:
-        """The topic's table. Raises TableMissing, and like `load`."""
+        """Raises TableMissing, and like `load`."""
         table = self.load(topic)
         if table is None:
             raise TableMissing("the table is gone; its files stay: restore it", table=topic.table)
@@ -162,7 +159,7 @@ class TableCatalog:
         return table
 
     def adopt(self, name: str, *, topic: str) -> ArchiveTable | None:
-        """A topic's table by name, without a registry row (`id` 0), if any.
+        """Load a table by name, without a registry row (`id` 0).
 
         Raises NotOurTable and NewerFormat if it isn't this topic's archive.
         """
@@ -175,7 +172,7 @@ class TableCatalog:
         return ArchiveTable(topic=row, iceberg=table, lists=self.memory.lists)
 
     def archives(self, namespace: str) -> dict[str, str]:
-        """The archives in a namespace: topics by table."""
+        """Return topics by table."""
         with in_our_words(self._uri, namespace):
             try:
                 found = [".".join(identifier) for identifier in self._rest.list_tables(namespace)]
@@ -193,10 +190,9 @@ class TableCatalog:
         partition_source: PartitionSource = "nested",
         adopts: bool = False,
     ) -> ArchiveTable:
-        """The topic's table, created with its namespace if missing; existing ones are left.
+        """Existing tables are left. `adopts` takes over an empty foreign one with fitting columns.
 
-        `adopts` takes over an empty foreign table with fitting columns. Raises UnfitPartitioning if the columns can't
-        be partitioned so.
+        Raises UnfitPartitioning if the columns can't be partitioned so.
         """
         found = self._loaded(topic, adopts=adopts)
         if found is not None:
@@ -221,7 +217,6 @@ class TableCatalog:
         raise lost or TableMissing("the catalog said it made the table and does not have it", table=topic.table)
 
     def _loaded(self, topic: TopicRow, *, adopts: bool) -> ArchiveTable | None:
-        """The topic's table. With `adopts`, None also for foreign tables."""
         try:
             return self.load(topic)
         except NotOurTable:
@@ -238,9 +233,9 @@ class TableCatalog:
         commit_id: str,
         is_fresh: bool = False,
     ) -> CommitOutcome:
-        """Append the ranges in one snapshot, exactly once. Safe to repeat with the same `commit_id`.
+        """Exactly once. Safe to repeat with the same `commit_id`.
 
-        Adds columns of `change`. `table` is reloaded, before the first attempt unless `is_fresh`.
+        The table is reloaded, before the first attempt unless `is_fresh`.
         """
         with in_our_words(self._uri, table.topic.table):
             return commits.commit(
@@ -253,10 +248,7 @@ class TableCatalog:
             )
 
     def housekeep(self, known: ArchiveTable, retention: SnapshotRetention) -> int:
-        """Expire the archiver's snapshots that are too old or too many, if worth a commit; return their number.
-
-        `known` was loaded recently. Failures are logged. Conflicting owner settings are logged once.
-        """
+        """Return the number of expired snapshots. `known` was just loaded. Failures are logged."""
         warn_once(known, retention, self.memory.remarks)
         try:
             with in_our_words(self._uri, known.topic.table):
@@ -266,10 +258,9 @@ class TableCatalog:
             return 0
 
     def expire(self, table: ArchiveTable, snapshots: Sequence[Snapshot]) -> tuple[str, ...]:
-        """Remove these snapshots, their lists and manifests. Returns the paths possibly left.
+        """The table was just loaded. Return the paths possibly left.
 
-        `table` was loaded recently. Raises CatalogUnreachable (retryable) after foreign commits, FilesShared if the
-        owner forbids it.
+        Raises CatalogUnreachable (retryable) after foreign commits, FilesShared if the owner forbids it.
         """
         with in_our_words(self._uri, table.topic.table):
             try:
@@ -282,10 +273,9 @@ class TableCatalog:
     def repartition(
         self, table: ArchiveTable, wanted: Partitioning, *, change_id: str, attempted: Callable[[ArchiveTable], None]
     ) -> ArchiveTable:
-        """Change the partitioning for future files; return the table. Safe to repeat.
+        """For future files. Safe to repeat. `attempted` gets the table before each attempt.
 
-        `attempted` gets the table before each attempt. A refusal may have landed. Raises CatalogUnreachable if metadata
-        changes constantly.
+        A refusal may have landed. Raises CatalogUnreachable if metadata changes constantly.
         """
         failure: Exception | None = None
         with in_our_words(self._uri, table.topic.table):
@@ -311,7 +301,7 @@ class TableCatalog:
     def rewrite(
         self, table: ArchiveTable, rewrite: Rewrite, *, change: SchemaChange | None = None, changed: Changed
     ) -> RewriteOutcome:
-        """In one snapshot, exactly once. `changed` checks the reloaded table."""
+        """Exactly once. `changed` checks the reloaded table."""
         with in_our_words(self._uri, table.topic.table):
             return commit_rewrite(
                 load=partial(self.reload, table),
@@ -323,7 +313,7 @@ class TableCatalog:
             )
 
     def refill(self, table: ArchiveTable, refill: Refill, *, change: SchemaChange | None = None) -> RefillOutcome:
-        """In one snapshot, exactly once."""
+        """Exactly once."""
         with in_our_words(self._uri, table.topic.table):
             return commit_refill(
                 load=partial(self.reload, table),
@@ -336,10 +326,7 @@ class TableCatalog:
     def settle(
         self, table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_rollback: bool = False
     ) -> Settled:
-        """Settle staged ranges of a freshly loaded `table`.
-
-        Raises RolledBack after a rollback, unless `after_rollback`: then ranges once in the table count as landed.
-        """
+        """The table must be freshly loaded. Raises RolledBack unless `after_rollback`, like `settle.settle`."""
         with in_our_words(self._uri, table.topic.table):
             return settle(table, ranges, after_rollback=after_rollback)
 

@@ -3,7 +3,7 @@
 AWS Glue answers 400 "Stage create is not supported", RustFS 406 (rustfs/rustfs#7901), other catalogs 501. Until the
 commit, readers may see other field ids.
 
-Tables have no sort order if the catalog refuses it: Nessie before 0.102 finds no fields inside a struct
+If the catalog refuses the sort order, tables have none: Nessie before 0.102 finds no fields in structs
 (projectnessie/nessie#10237).
 """
 
@@ -43,7 +43,7 @@ _ORDER: Final = re.compile(r"sort.?(?:order|field)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """How a table was made. `refused_order` is the catalog's refusal of the sort order, None if the table has it."""
+    """`refused_order` is the catalog's refusal of the sort order."""
 
     is_staged: bool
     refused_order: Exception | None
@@ -54,19 +54,17 @@ class Definition(Protocol):
     def schema(self) -> Schema: ...
 
     def creating(self, staged: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
-        """The updates that create the table from the catalog's proposal."""
+        """Return the updates from the catalog's proposal."""
 
     def completing(self, plain: TableMetadata, *, is_sorted: bool) -> tuple[TableUpdate, ...]:
-        """The updates that turn an empty table into this one."""
+        """Return the updates from an empty table."""
 
 
 class CommittingCatalog(Protocol):
-    """The part of `BoundedRestCatalog` that makes tables."""
-
     def create_table_transaction(self, identifier: str, schema: Schema) -> Any: ...
 
     def create_table(self, identifier: str, schema: Schema) -> Table:
-        """Make a table at once, with the catalog's field ids."""
+        """With the catalog's field ids."""
 
     def send_commit(
         self, table: Table, requirements: tuple[TableRequirement, ...], updates: tuple[TableUpdate, ...]
@@ -76,7 +74,7 @@ class CommittingCatalog(Protocol):
 def create_table(
     catalog: CommittingCatalog, name: str, definition: Definition, *, makes_plain: Callable[[], None] = lambda: None
 ) -> Creation:
-    """Make the table. Raises pyiceberg's exceptions. `makes_plain` is called before a plain table may exist."""
+    """Raises pyiceberg's exceptions. `makes_plain` is called before a plain table may exist."""
     try:
         staged = catalog.create_table_transaction(name, definition.schema)._table  # noqa: SLF001
     except (exceptions.RESTError, NotImplementedError) as error:
@@ -97,10 +95,7 @@ class _Send(Protocol):
 
 
 def _send_with_order(send: _Send) -> Exception | None:
-    """Send the commit, without the sort order if it is refused with it. Return the refusal.
-
-    Raises the first refusal if both are refused.
-    """
+    """Retry without a refused sort order; return the refusal, or raise it if the retry is refused."""
     try:
         send(is_sorted=True)
     except (exceptions.RESTError, NotImplementedError) as refusal:
@@ -117,14 +112,12 @@ def _send_with_order(send: _Send) -> Exception | None:
 
 
 def refuses_order(error: Exception) -> bool:
-    """Whether the answer to a commit may mean that the catalog refuses the table's sort order."""
     if _ORDER.search(str(error)):
         return True
     return _status(error) in _REFUSALS and not isinstance(error, exceptions.CommitStateUnknownException)
 
 
 def refuses_staging(error: Exception) -> bool:
-    """Whether the answer may mean that staged creation is unsupported."""
     status = _status(error)
     return status in _REFUSALS or (status in _FAILURES and bool(_UNSUPPORTED.search(str(error))))
 
@@ -134,9 +127,9 @@ def _status(error: Exception) -> int | None:
 
 
 def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -> Exception | None:
-    """Turn an empty table into the defined one, by a commit that fails after any change.
+    """The commit fails after any change of the table. Returns the refusal of the sort order.
 
-    Returns the refusal of the sort order, if any. Raises NotOurTable if it isn't empty or its columns differ.
+    Raises NotOurTable if the table isn't empty or its columns differ.
     """
     metadata = table.metadata
     if (reason := unfit_reason(metadata, definition.schema)) is not None:
@@ -161,7 +154,7 @@ def complete(catalog: CommittingCatalog, table: Table, definition: Definition) -
 def check_field_ids(table: Table, schema: Schema, *, is_made: bool = True) -> None:
     """Raise CatalogRefused if a new table's columns have other field ids than the schema: files would be misread.
 
-    Only fixed ids count unless `is_made` from this schema: names of other columns may have changed since.
+    Only fixed ids count unless `is_made` from this schema: columns may have been renamed since.
     """
     metadata = table.metadata
     if metadata.snapshots:
@@ -180,12 +173,11 @@ def check_field_ids(table: Table, schema: Schema, *, is_made: bool = True) -> No
 
 
 def unfit_reason(metadata: TableMetadata, schema: Schema) -> str | None:
-    """Why a table can't become one with this schema, None if it can."""
     return blemish(metadata) or _difference(metadata.schema().as_struct(), schema.as_struct(), "")
 
 
 def blemish(metadata: TableMetadata) -> str | None:
-    """None if it is empty and plain. Ignores columns."""
+    """None if the table is empty and plain. Ignores columns."""
     ours = sorted(name for name in metadata.properties if name.startswith(PREFIX))
     version = metadata.format_version
     reasons = (

@@ -1,4 +1,4 @@
-"""Where Iceberg's truncation wraps: `truncate(10, -2147483648)` of an int is 2147483646.
+"""Iceberg's truncation may wrap: `truncate(10, -2147483648)` of an int is 2147483646.
 
 Engines prune such files. Powers of two don't wrap.
 """
@@ -18,12 +18,11 @@ _TRUNCATE: Final = re.compile(r"truncate\[(\d+)\]")
 
 
 def wraps(transform: str, field_id: int, kind: IcebergType) -> bool:
-    """Whether some values' transforms exceed them."""
     return field_id not in NEVER_NEGATIVE and highest_wrapped(transform, kind) is not None
 
 
 def highest_wrapped(transform: str, kind: IcebergType) -> int | None:
-    """The highest value whose transform wraps, if any."""
+    """The highest value whose transform exceeds it, if any."""
     width = _TRUNCATE.fullmatch(transform)
     if width is None or not isinstance(kind, (IntegerType, LongType)):
         return None

@@ -18,14 +18,13 @@ LOAD_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class CredentialSource:
-    """The catalog of new credentials, by configured properties. It pickles."""
+    """It pickles."""
 
     table: str
     own: tuple[tuple[str, str], ...] = field(repr=False)
 
     @classmethod
     def of(cls, table: Table) -> Self | None:
-        """The source of a table's credentials, None if none were vended."""
         catalog = table.catalog
         texts = {name: value for name, value in table.io.properties.items() if isinstance(value, str)}
         if not isinstance(catalog, BoundedRestCatalog) or not is_vended(texts, catalog.configured):
@@ -33,7 +32,7 @@ class CredentialSource:
         return cls(".".join(table.name()), tuple(sorted(catalog.configured.items())))
 
     def load(self) -> dict[str, str]:
-        """The table's current FileIO properties. Raises TableError."""
+        """Raises TableError."""
         own = dict(self.own)
         with in_our_words(own.get("uri", ""), self.table), closing(connect(own, timeout_seconds=LOAD_SECONDS)) as rest:
             try:

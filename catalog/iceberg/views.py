@@ -1,6 +1,6 @@
 """Views in a REST catalog, replaced only if the archiver made them (Iceberg's view spec, version 1).
 
-SQL is per dialect. Properties name the topic and earlier column names.
+Properties name the topic and earlier column names.
 """
 
 from __future__ import annotations
@@ -32,8 +32,6 @@ _ATTEMPTS: Final = 3
 
 
 class Put(StrEnum):
-    """The result of putting a view."""
-
     CREATED = "created"
     REPLACED = "replaced"
     UNCHANGED = "unchanged"
@@ -41,7 +39,7 @@ class Put(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewDefinition:
-    """A view: columns, SQL by dialect, and column names by the table's field ids.
+    """`sql` is by dialect, `column_names` by the table's field ids.
 
     Tables are resolved in `tables_in`, a namespace of the view's catalog.
     """
@@ -54,7 +52,7 @@ class ViewDefinition:
 
 
 class ViewCatalog:
-    """The views of an Iceberg REST catalog. Raises ViewsUnsupported at the start."""
+    """Opening raises ViewsUnsupported."""
 
     def __init__(self, properties: Mapping[str, str], *, timeout_seconds: float = 60.0) -> None:
         self._uri = properties.get("uri", "")
@@ -75,7 +73,7 @@ class ViewCatalog:
         self._rest.close()
 
     def column_names(self, name: tuple[str, ...], *, topic: str) -> dict[int, str]:
-        """Earlier column names by field id, none without a view. Raises NotOurView for a foreign one."""
+        """Earlier names by field id, empty without a view. Raises NotOurView for a foreign one."""
         with in_our_words(self._uri, ".".join(name)):
             view = self._load(name, topic)
         named = {} if view is None else json.loads(view.properties.get(COLUMN_NAMES, "{}"))
@@ -144,7 +142,7 @@ class ViewCatalog:
         return Put.REPLACED
 
     def _post(self, name: tuple[str, ...], request: dict[str, Any]) -> None:
-        """Commit changes to a view, which pyiceberg's client can't."""
+        """Commit by REST: pyiceberg's client can't change a view."""
         rest = self._rest
         place = rest._split_identifier_for_path(name, IdentifierKind.VIEW)  # noqa: SLF001
         response = rest._session.post(rest.url(Endpoints.load_view, **place), data=json.dumps(request).encode())  # noqa: SLF001

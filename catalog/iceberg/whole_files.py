@@ -17,7 +17,7 @@ _LIST_PREFIX: Final = "snap-"
 
 
 class WholeFiles(FileIO):
-    """A FileIO that writes whole files on close, otherwise `io`.
+    """Files are written on close.
 
     A list in `written` isn't read the first time if the store has one of its size.
     """
@@ -68,8 +68,6 @@ class _WholeFile(OutputFile):
 
 
 class _Pieces:
-    """Buffered writes, stored only by `close`."""
-
     def __init__(self, write: Callable[[bytearray], None]) -> None:
         self._data = bytearray()
         self._write = write

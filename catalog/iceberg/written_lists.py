@@ -7,7 +7,7 @@ from threading import Lock
 
 
 class WrittenLists:
-    """The last written manifest lists by location. Thread-safe. A list of a hundred manifests has about 10 KB."""
+    """Thread-safe. A list of a hundred manifests has about 10 KB."""
 
     def __init__(self, most_bytes: int = 16 << 20) -> None:
         self._most = most_bytes
@@ -16,7 +16,7 @@ class WrittenLists:
         self._lock = Lock()
 
     def put(self, location: str, content: bytes) -> None:
-        """Keep a list that the store has taken; drop the oldest beyond the limit."""
+        """Call it after the store took the list."""
         with self._lock:
             self._drop(location)
             if len(content) > self._most:
@@ -27,7 +27,7 @@ class WrittenLists:
                 self._drop(next(iter(self._lists)))
 
     def take(self, location: str) -> bytes | None:
-        """Remove and return the list: the next snapshot has another."""
+        """Remove the list: the next snapshot has another."""
         with self._lock:
             return self._drop(location)
 

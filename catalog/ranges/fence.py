@@ -10,7 +10,7 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fenced:
-    """The accepted ranges, and reasons of rejection by id."""
+    """`rejected` has reasons by id."""
 
     accepted: tuple[TranslatedRange, ...]
     rejected: Mapping[str, str]

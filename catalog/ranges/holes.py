@@ -1,4 +1,4 @@
-"""Which rows a table must have, which are missing, and which are accepted as gone (docs/missing-records.md)."""
+"""Rows that a table must have, missing rows, and rows accepted as gone (docs/missing-records.md)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ class ExpectedRange:
 
     @property
     def unplaced(self) -> int:
-        """The gone records at unknown offsets."""
         return max(0, self.gone - self.accepted_rows)
 
     @property
@@ -51,14 +50,11 @@ class ExpectedRange:
 
     @property
     def is_intact(self) -> bool:
-        """Whether the table must have every row of the files."""
         return self.rows == self.file_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """Missing rows of a committed range, between half-open offsets."""
-
     range_id: str
     partition: int
     start_offset: int
@@ -72,7 +68,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredRange:
-    """A committed range with changed or duplicated `rows`."""
+    """`rows` were changed or duplicated."""
 
     range_id: str
     partition: int
@@ -87,10 +83,9 @@ class AlteredRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """Holes and altered ranges in one snapshot; without both a table is as archived.
+    """`uncompared` offsets may lie beyond the archived end, `uncompared_rows` don't.
 
-    `uncompared` offsets may lie beyond the archived end, `uncompared_rows` don't. Nothing before `unseen_before` was
-    visible. `sequence` is 0 if unknown.
+    Nothing before `unseen_before` was visible. `sequence` is 0 if unknown.
     """
 
     snapshot_id: int | None
@@ -102,7 +97,6 @@ class Checked:
     sequence: int = 0
 
     def without(self, ranges: Iterable[OffsetRange]) -> Self:
-        """With these offsets as archived."""
         gone = by_partition(ranges)
         return replace(
             self,
@@ -150,8 +144,8 @@ class Checked:
 class Acceptance:
     """Rows of a range that stay gone: `erased` by other engines on purpose, or `lost`.
 
-    Matched by partition, start and `paths`; old ones by `range_id`, which can change. At all `offsets` (half-open
-    spans) the table had no row; None if these are unknown.
+    Matched by partition, start and `paths`; old ones by `range_id`, which can change. The table had no row at
+    `offsets` (half-open); None if unknown.
     """
 
     range_id: str
@@ -172,7 +166,6 @@ class Acceptance:
 
     @property
     def place(self) -> AcceptedOffsets | None:
-        """The offsets of its rows, if known."""
         if self.partition is None or not self.offsets:
             return None
         return AcceptedOffsets(partition=self.partition, spans=self.offsets, removed=self.erased, lost=self.lost)
@@ -189,7 +182,7 @@ class Acceptance:
 
 
 def acceptances_to_json(accepted: Sequence[Acceptance]) -> dict[str, Any]:
-    """Acceptances, and beside them their offsets, which older archivers pass over."""
+    """The offsets stand beside the acceptances, so that older archivers pass over them."""
     value: dict[str, Any] = {"accepted": [acceptance.to_json() for acceptance in accepted]}
     offsets = [acceptance.offsets and [list(span) for span in acceptance.offsets] for acceptance in accepted]
     return value | ({"offsets": offsets} if any(offsets) else {})
@@ -208,7 +201,7 @@ MOST_SPANS: Final = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedOffsets:
-    """The spans of an acceptance, ascending, and how many rows were `removed` or `lost` there."""
+    """Spans ascend."""
 
     partition: int
     spans: tuple[tuple[int, int], ...]
@@ -225,7 +218,7 @@ class AcceptedOffsets:
 
 
 class AcceptedSpans:
-    """The accepted offsets of a topic, by range. Ranges with accepted rows are never cut."""
+    """A topic's accepted offsets. Ranges with accepted rows are never cut."""
 
     def __init__(self, accepted: Iterable[AcceptedOffsets]) -> None:
         self._by_partition: dict[int, list[AcceptedOffsets]] = {}
@@ -233,7 +226,6 @@ class AcceptedSpans:
             self._by_partition.setdefault(acceptance.partition, []).append(acceptance)
 
     def inside(self, range_: HalfOpen) -> tuple[tuple[tuple[int, int], ...], int]:
-        """The accepted spans in a range, and how many rows were accepted there."""
         accepted = self._by_partition.get(range_.partition, [])
         first = bisect_left(accepted, range_.start_offset, key=_first_of)
         last = bisect_left(accepted, range_.end_offset, key=_first_of)
@@ -242,10 +234,7 @@ class AcceptedSpans:
         return spans, sum(acceptance.rows for acceptance in inside)
 
     def of(self, range_: ExpectedRange, *, most: int | None = None) -> ExpectedRange:
-        """The range with its accepted spans, unless they have more rows than were accepted.
-
-        The account accepted `most`. None if unknown: then all gone rows may be accepted ones.
-        """
+        """Unless they have more rows than were accepted: `most` by the account, or all gone ones if unknown."""
         spans, rows = self.inside(range_)
         if not spans or rows > range_.gone or (most is not None and rows > most):
             return range_
@@ -258,8 +247,6 @@ def _first_of(accepted: AcceptedOffsets) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoneRows:
-    """Accepted missing rows by reason."""
-
     erased: int = 0
     lost: int = 0
     retired: int = 0

@@ -1,7 +1,4 @@
-"""Legal holds: offsets whose records may not be removed until release.
-
-Of one partition or all. Without an end, future records too.
-"""
+"""Legal holds: offsets whose records may not be removed until release, with future records if there is no end."""
 
 from __future__ import annotations
 
@@ -12,10 +9,7 @@ from typing import Any, Final, Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldSpan:
-    """Half-open offsets. None as `partition` means all, as `end_offset` no end.
-
-    Partitions in `besides` are excluded: they have separate spans.
-    """
+    """Half-open, of all partitions but `besides` if `partition` is None, without an end if `end_offset` is None."""
 
     partition: int | None = None
     start_offset: int = 0
@@ -37,10 +31,7 @@ class HeldSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """A legal hold, active until released. Times are ISO 8601 in UTC.
-
-    `asked` is the user's start and end, resolved to `spans`.
-    """
+    """Times are ISO 8601 in UTC. `asked` is the user's start and end, resolved to `spans`."""
 
     id: str
     spans: tuple[HeldSpan, ...]
@@ -61,7 +52,6 @@ class Hold:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        """Read what `to_json` wrote, beside its format number."""
         plain = {name: each for name, each in value.items() if name != "format"}
         return cls(**{**plain, "spans": tuple(map(_span, value["spans"]))})
 
@@ -84,14 +74,12 @@ WHOLE_TOPIC = HeldSpan()
 
 
 def of_config(*, hold: bool) -> tuple[Hold, ...]:
-    """The hold of `hold = true` in a topic's section."""
     if not hold:
         return ()
     return (Hold(id=CONFIG_HOLD, spans=(WHOLE_TOPIC,), reason="hold = true", placed_at="", placed_by="configuration"),)
 
 
 def in_the_way(holds: Iterable[Hold], partition: int, start: int, end: int) -> Hold | None:
-    """The first active hold with some of these offsets."""
     for hold in holds:
         if hold.is_active and any(span.overlaps(partition, start, end) for span in hold.spans):
             return hold
@@ -99,7 +87,6 @@ def in_the_way(holds: Iterable[Hold], partition: int, start: int, end: int) -> H
 
 
 def first_held(holds: Iterable[Hold], partition: int, *, above: int = 0) -> int | None:
-    """The lowest actively held offset of a partition from `above` on, if any."""
     found = (
         max(above, span.start_offset)
         for hold in holds

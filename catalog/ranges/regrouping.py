@@ -23,10 +23,9 @@ _NAMED: Final = 5
 def regrouped(
     rewrite: Rewrite, group: RewriteGroup, held: Iterable[StoredRange], *, is_done: bool
 ) -> tuple[StoredRange, ...]:
-    """The ranges that replace the ranges of `held` in the group's old files.
+    """Raises RewriteRefused if records are unaccounted for, or removed from foreign files, unless `is_done`.
 
-    Raises RewriteRefused if records are unaccounted for, or removed from foreign files. With `is_done` nothing is
-    refused. Empty if no range of `held` is in an old file.
+    Empty if no range of `held` is in the group's files.
     """
     old = [one for one in held if set(one.paths) & set(group.known_paths) or lies_elsewhere(one, group)]
     if not old:
@@ -46,10 +45,7 @@ def regrouped(
 
 
 def lies_elsewhere(one: StoredRange, group: RewriteGroup) -> bool:
-    """Whether a range without recorded files must have rows at the group's offsets.
-
-    A rewrite missed its rows, and a refill restored them unrecorded.
-    """
+    """A rewrite missed the range's rows, and a refill restored them unrecorded."""
     return (
         not one.paths
         and one.expected > 0
@@ -64,7 +60,7 @@ def lies_elsewhere(one: StoredRange, group: RewriteGroup) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _New:
-    """A span in its new file, None if no record is left. `is_first` of its file."""
+    """`file` is None if no record is left. `is_first` of its file."""
 
     file: NewFile | None
     span: RecordSpan
@@ -73,8 +69,6 @@ class _New:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """Overlapping old ranges and new spans of one partition."""
-
     old: tuple[StoredRange, ...]
     new: dict[Offsets, list[_New]]
 
@@ -136,10 +130,7 @@ class _Regrouping:
             )
 
     def check_files(self) -> None:
-        """Check the group's files. Raises RewriteRefused.
-
-        For unknown old files, a new file that is old or repeats offsets, and differing rows or digests.
-        """
+        """Raise RewriteRefused for unknown or reused files, repeated offsets, and differing rows or digests."""
         known = {path for one in self._old for path in one.paths}
         if known and (unknown := sorted(self._paths - known)):
             self._refuse("the registry knows only some of the old files: others wrote the rest", files=unknown)
@@ -214,10 +205,7 @@ class _Regrouping:
             yield _New(None, span)
 
     def _same_offsets(self, new: NewFile) -> list[RecordSpan]:
-        """The spans of a new file without any: the spans of the single old file.
-
-        Several ranges in it stay as they were.
-        """
+        """Several ranges in the old file stay as they were."""
         held = [(one, file) for one in self._old for file in one.files if file.path in self._paths]
         if len(held) == 1:
             rows, digest = new.file.rows, new.file.digest
@@ -288,7 +276,7 @@ def _counted(file: StoredFile, *, erased: int = 0, lost: int = 0, retired: int =
 
 
 def _overlapping(spans: Sequence[Offsets]) -> Iterator[Offsets]:
-    """The hulls of overlapping sorted spans. Adjacent spans don't overlap."""
+    """Adjacent spans don't overlap."""
     low, high = None, 0
     for start, end in spans:
         if low is not None and start < high:

@@ -1,4 +1,7 @@
-"""Files that left the table, with the commit that replaced them. A refill may need them, and erasures delete them."""
+"""Files that left the table, with the commit that replaced them.
+
+A refill may need them, and erasures delete them.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,7 @@ from catalog.ranges.stored_ranges import StoredFile, StoredRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacedFile:
-    """The records of one range in a file that was in the table.
-
-    `file` is None for a file of another engine, of which only the offsets are known.
-    """
+    """The range's `file` is None for a file of another engine, of which only the offsets are known."""
 
     path: str
     range: StoredRange
@@ -25,7 +25,6 @@ class ReplacedFile:
 
     @classmethod
     def of_range(cls, stored: StoredRange, *, paths: Iterable[str], replaced_by: str | None, reason: str) -> list[Self]:
-        """The range's files among `paths`."""
         selected = frozenset(paths)
         return [
             cls(path=file.path, range=replace(stored, files=(file,)), replaced_by=replaced_by, reason=reason)
@@ -35,12 +34,12 @@ class ReplacedFile:
 
     @property
     def other_id(self) -> str:
-        """An id for the registry if another file has the range's."""
+        """The registry's id if another file has the range's."""
         return f"{self.replaced_by}-{self.range.partition}-{self.range.start_offset}-{file_name(self.path)}"
 
 
 def removal_reason(rewrite: Rewrite, group: RewriteGroup | None = None) -> str:
-    """Why a rewrite replaced a file. The command comes first."""
+    """The command comes first, as `removable.removed_files` reads it."""
     why = f": {group.why}" if group is not None and group.why else ""
     return f"{rewrite.reason}: commit {rewrite.commit_id}{why}"
 

@@ -10,12 +10,11 @@ from catalog.ranges.stored_ranges import StoredFile, StoredRange
 
 
 def is_left_below(one: StoredRange, first_offset: int) -> bool:
-    """Whether a range ends below the first offset with files or expected rows left."""
     return one.end_offset <= first_offset and bool(one.paths or one.expected)
 
 
 def retired_below(one: StoredRange, commit_id: str) -> StoredRange:
-    """The range after a commit moved the first offset past it: expected rows become retired."""
+    """Expected rows become retired."""
     held = StoredFile(
         id=f"{commit_id}-{one.partition}-{one.start_offset}",
         file=None,
@@ -32,10 +31,7 @@ def retired_below(one: StoredRange, commit_id: str) -> StoredRange:
 
 
 def summed_up(ranges: Iterable[StoredRange], first_offsets: Mapping[int, int]) -> tuple[StoredRange, ...]:
-    """Join adjacent ranges with nothing left below the first offset.
-
-    Lost offsets stay apart: they are counted by range.
-    """
+    """Lost offsets stay apart: they are counted by range."""
     found: list[StoredRange] = []
     ordered = sorted(ranges, key=lambda one: (one.partition, one.start_offset))
     for partition, group in groupby(ordered, key=lambda one: one.partition):

@@ -14,8 +14,7 @@ from catalog.model import DataFileInfo, file_from_json, file_json
 class RecordSpan:
     """Half-open offsets in a new file.
 
-    `erased` and `retired` records (`gone_digest`) were left out on purpose, `removed` ones were deleted before by other
-    engines.
+    `erased` and `retired` records (`gone_digest`) were left out on purpose, `removed` ones deleted by other engines.
     """
 
     partition: int
@@ -34,7 +33,6 @@ class RecordSpan:
 
     @property
     def gone(self) -> int:
-        """The records missing in new files."""
         return self.removed + self.erased + self.retired
 
     def to_json(self) -> dict[str, Any]:
@@ -46,10 +44,7 @@ class RecordSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """A replacing file and its spans.
-
-    Without `spans` it has the offsets of the one old file. `is_sorted` if in the archiver's sort order.
-    """
+    """Without `spans` it has the offsets of the one old file. `is_sorted` if in the archiver's sort order."""
 
     file: DataFileInfo
     spans: tuple[RecordSpan, ...] = ()
@@ -58,10 +53,9 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteGroup:
-    """Old files, and the new files with their records.
+    """New files and `emptied` spans cover exactly the old offsets.
 
-    New files and `emptied` spans cover exactly the old offsets. `recorded` are the registered paths if other engines
-    rewrote these to `paths`.
+    `recorded` are the registered paths if other engines rewrote these to `paths`.
     """
 
     paths: tuple[str, ...]
@@ -82,12 +76,10 @@ class RewriteGroup:
 
     @classmethod
     def of_file(cls, path: str, file: DataFileInfo, *, is_sorted: bool = True) -> Self:
-        """Replace one file by one with the same records."""
         return cls(paths=(path,), files=(NewFile(file=file, is_sorted=is_sorted),))
 
     @property
     def is_plain(self) -> bool:
-        """Whether it replaces one file by one with the same offsets."""
         is_same = len(self.paths) == len(self.files) == 1 and not self.emptied and not self.files[0].spans
         return is_same and not self.recorded
 
@@ -139,9 +131,9 @@ class RewriteGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """The groups of one commit. Everything below `first_offsets` is retired.
+    """One commit's groups. `reason` is the command. `erased` are (partition, start, end).
 
-    `reason` is the command. `erased` are (partition, start, end).
+    Everything below `first_offsets` is retired.
     """
 
     commit_id: str
@@ -153,17 +145,15 @@ class Rewrite:
 
     @property
     def is_plain(self) -> bool:
-        """Whether all groups are plain: readable by every archiver."""
+        """Whether every archiver can read it."""
         return all(group.is_plain for group in self.groups) and not self.removes
 
     @property
     def removes(self) -> bool:
-        """Whether it leaves records out on purpose."""
         left_out = any(span.erased or span.retired for group in self.groups for span in group.all_spans)
         return left_out or bool(self.first_offsets or self.erased)
 
     def is_moved_in(self, first_offsets: Mapping[int, int]) -> bool:
-        """Whether partitions already begin at its first offsets or later."""
         return all(first_offsets.get(partition, 0) >= offset for partition, offset in self.first_offsets.items())
 
     @property
@@ -177,7 +167,6 @@ class Rewrite:
 
     @property
     def old_paths(self) -> tuple[str, ...]:
-        """The paths removed from the table."""
         return tuple(path for group in self.groups for path in group.paths)
 
     @property
@@ -189,7 +178,7 @@ class Rewrite:
         return tuple(file.path for file in self.new_files)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values. Plain groups use the first JSON format."""
+        """Plain groups use the first JSON format."""
         about = {"commit_id": self.commit_id, "reason": self.reason, "schema_version": self.schema_version}
         if not self.is_plain:
             more: dict[str, Any] = {"groups": [group.to_json() for group in self.groups]}
@@ -208,7 +197,6 @@ class Rewrite:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Self:
-        """Read what `to_json` wrote."""
         groups: Iterable[RewriteGroup]
         if "groups" in value:
             groups = map(RewriteGroup.from_json, value["groups"])

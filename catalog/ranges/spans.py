@@ -10,7 +10,6 @@ from catalog.offset_range import OffsetRange
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Sort and join adjacent or overlapping spans."""
     found: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if found and start <= found[-1][1]:
@@ -21,7 +20,6 @@ def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The parts of `spans` outside `cover`."""
     found: list[tuple[int, int]] = []
     covered = joined(cover)
     for start, end in joined(spans):
@@ -38,7 +36,6 @@ def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]
 
 
 def by_partition(ranges: Iterable[OffsetRange]) -> dict[int, list[tuple[int, int]]]:
-    """The ranges as half-open spans, by partition."""
     spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for offsets in ranges:
         spans[offsets.partition].append((offsets.first, offsets.end))
@@ -46,8 +43,6 @@ def by_partition(ranges: Iterable[OffsetRange]) -> dict[int, list[tuple[int, int
 
 
 class Cover:
-    """Joined spans by partition, for fast overlap tests."""
-
     def __init__(self, ranges: Iterable[OffsetRange]) -> None:
         self._spans = {partition: joined(spans) for partition, spans in by_partition(ranges).items()}
         self._starts = {partition: [start for start, _ in those] for partition, those in self._spans.items()}
@@ -61,13 +56,12 @@ class Cover:
         return place > 0 and self._spans[partition][place - 1][1] > offsets.first
 
     def beyond(self, ranges: Iterable[OffsetRange]) -> bool:
-        """Whether some of their offsets are outside the cover."""
         return any(
             uncovered([(offsets.first, offsets.end)], self._spans.get(offsets.partition, ())) for offsets in ranges
         )
 
     def from_ends(self, ends: Mapping[int, int]) -> tuple[OffsetRange, ...]:
-        """The cover from each partition's end on, all of a partition without an end."""
+        """All of a partition without an end."""
         return tuple(
             OffsetRange(offsets.partition, max(offsets.first, ends.get(offsets.partition, 0)), offsets.last)
             for offsets in self.ranges
@@ -76,7 +70,6 @@ class Cover:
 
     @property
     def ranges(self) -> tuple[OffsetRange, ...]:
-        """The offsets in as few ranges as possible, in order."""
         return tuple(
             OffsetRange.half_open(partition, start, end)
             for partition, spans in sorted(self._spans.items())

@@ -18,8 +18,7 @@ class StoredFile:
     """The records of one range in one file, None without records.
 
     `erased` rows were removed by other engines or on purpose, `lost` rows are nowhere, `retired` ones too old.
-    `commit_id` is None if the snapshot had expired. `rows` and `digest` are of this range only, with `expected` rows in
-    the table.
+    `commit_id` is None if the snapshot had expired. `rows` and `digest` are of this range only.
     """
 
     id: str
@@ -40,7 +39,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredRange:
-    """A range with at least one `StoredFile`, whose `file` is None without records."""
+    """There is at least one `StoredFile`, whose `file` is None without records."""
 
     topic: str
     partition: int
@@ -78,7 +77,6 @@ class StoredRange:
 
     @property
     def id(self) -> str:
-        """The id of its first file."""
         return self.files[0].id
 
     @property
@@ -87,7 +85,6 @@ class StoredRange:
 
     @property
     def offsets(self) -> tuple[int, int]:
-        """Start, and exclusive end."""
         return self.start_offset, self.end_offset
 
     @property
@@ -104,11 +101,10 @@ class StoredRange:
 
     @property
     def digest(self) -> str | None:
-        """None if a file's digest is unknown."""
         return add_digests(file.digest for file in self.files if file.file is not None)
 
     def translated(self) -> TranslatedRange:
-        """The range with its whole files, which may be shared."""
+        """With whole files, which other ranges may share."""
         return TranslatedRange(
             id=self.id,
             topic=self.topic,
@@ -123,7 +119,6 @@ class StoredRange:
         )
 
     def without(self, *, left: int, erased: int, lost: int) -> Self:
-        """The range after accepted losses, with `left` expected rows."""
         first, *others = spread(self.files, left)
         first = replace(first, erased=first.erased + erased, lost=first.lost + lost)
         return replace(self, files=(first, *others))
@@ -140,7 +135,7 @@ def spread(files: Iterable[StoredFile], expected: int) -> list[StoredFile]:
 
 
 def _with_ids(one: TranslatedRange) -> list[tuple[str, DataFileInfo | None]]:
-    """Files with registry ids: the first has the range's, the remaining ones their ULIDs."""
+    """The first file has the range's id, the remaining ones their ULIDs."""
     if not one.files:
         return [(one.id, None)]
     found: list[tuple[str, DataFileInfo | None]] = [(one.id, one.files[0])]

@@ -1,4 +1,4 @@
-"""The registry: what the archiver remembers in Postgres (docs/stored-files.md).
+"""The registry: the archiver's memory in Postgres (docs/stored-files.md).
 
 `Registry` is the entry point. All SQL is here, one module per concern.
 """

@@ -46,7 +46,6 @@ ON CONFLICT (topic_id, partition, first_offset) DO UPDATE SET last_offset = excl
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[Interval, ...]:
-    """The whole account, by partition and offset."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM account WHERE topic_id = %s ORDER BY partition, first_offset",  # noqa: S608 - no input
         (topic.id,),
@@ -55,7 +54,7 @@ def load(connection: Connection, topic: TopicRow) -> tuple[Interval, ...]:
 
 
 def both_books(connection: Connection, topic: TopicRow) -> tuple[tuple[Interval, ...], tuple[StoredRange, ...]]:
-    """The account and the ranges in `files`, consistent if called first in a transaction."""
+    """Consistent if called first in a transaction."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     ranges = file_rows.held(connection, topic, "state = 'committed'")
     return load(connection, topic), tuple(interval.range for interval in ranges)
@@ -78,7 +77,7 @@ def touched(connection: Connection, topic: TopicRow, offsets: Iterable[OffsetRan
 
 
 def record(connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange]) -> None:
-    """Account for committed ranges. Idempotent."""
+    """Idempotent."""
     fresh = [Interval.of(interval) for interval in ranges]
     _act(
         connection,
@@ -109,7 +108,6 @@ def accept(connection: Connection, topic: TopicRow, interval: StoredRange, accep
 
 
 def retire(connection: Connection, topic: TopicRow, first_offsets: Mapping[int, int]) -> None:
-    """Retire records below the first offsets, and sum them up."""
     below = [OffsetRange(partition, 0, first - 1) for partition, first in first_offsets.items() if first > 0]
     _act(
         connection,
@@ -129,7 +127,7 @@ def restore(connection: Connection, topic: TopicRow, account: Iterable[Interval]
 
 
 def _with_neighbour(interval: Interval) -> OffsetRange:
-    """The offsets of an interval; without records also the one before, which it may join."""
+    """Without records also the interval before, which it may join."""
     first = interval.offsets.first if interval.records else max(0, interval.offsets.first - 1)
     return OffsetRange(interval.offsets.partition, first, interval.offsets.last)
 

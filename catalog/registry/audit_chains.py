@@ -53,7 +53,7 @@ WITH put AS (INSERT INTO audit_entries (topic_id, seq, act_id, range_ids, line) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainHead:
-    """A chain's end. `digest` is the table's.
+    """`digest` is the table's.
 
     `config_holds` counts entries about `hold = true` in the configuration. `has_waiting`: entries wait for the store;
     `has_intents`: commits for their outcome.
@@ -78,10 +78,7 @@ class ChainHead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewEntry:
-    """An entry's line with hash, and the table's digest after it.
-
-    Fields are None if the entry isn't about them.
-    """
+    """`digest` is the table's after it. Fields are None if the entry isn't about them."""
 
     line: str
     hash: str
@@ -100,7 +97,7 @@ class WaitingEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intent:
-    """A planned commit with its future entry as JSON, based on snapshot (or spec) `parent`."""
+    """A planned commit on snapshot (or spec) `parent`, with its future entry as JSON."""
 
     act_id: str
     commit_id: str
@@ -111,7 +108,7 @@ class Intent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holdings:
-    """The registry's committed rows, files and digest, None if a file has none."""
+    """`digest` is None if a file has none."""
 
     rows: int
     files: int
@@ -119,12 +116,11 @@ class Holdings:
 
 
 def head(connection: Connection, topic: TopicRow) -> ChainHead | None:
-    """The chain's end, if any."""
     return _head(connection, topic)
 
 
 def begin(connection: Connection, topic: TopicRow, start: ChainHead, known: Sequence[tuple[int, str]] = ()) -> None:
-    """Begin a chain, or one that the store has, with `known` entries (number and act). Once."""
+    """Begin a chain, or one that the store has with `known` entries (number and act). Once."""
     topics.lock(connection, topic)
     begun = connection.execute(
         _BEGIN,
@@ -178,10 +174,7 @@ def append(
     make: Callable[[ChainHead], NewEntry],
     range_ids: Sequence[str] = (),
 ) -> tuple[WaitingEntry, ...] | None:
-    """Add an entry unless the act has one; return waiting entries, None without a chain.
-
-    Settles the act's intent.
-    """
+    """Add an entry unless the act has one; return waiting entries, None without a chain. Settles the act's intent."""
     end = _head(connection, topic, " FOR UPDATE")
     if end is None:
         return None
@@ -242,7 +235,7 @@ def waiting(connection: Connection, topic: TopicRow) -> tuple[WaitingEntry, ...]
 
 
 def note_written(connection: Connection, topic: TopicRow, through: int) -> None:
-    """Forget stored lines up to this number, and old acts."""
+    """Forget stored lines up to `through`, and old acts."""
     connection.execute(
         "UPDATE audit_entries SET line = NULL WHERE topic_id = %s AND seq <= %s AND line IS NOT NULL",
         (topic.id, through),
@@ -258,7 +251,6 @@ def forget_old(connection: Connection, topic: TopicRow) -> None:
 
 
 def note_checkpoint(connection: Connection, topic: TopicRow, *, entries: int, hash_: str, at: datetime) -> None:
-    """Record the last stored checkpoint."""
     connection.execute(
         "UPDATE audit_chains SET checkpoint_entries = %s, checkpoint_hash = %s, checkpoint_at = %s"
         " WHERE topic_id = %s AND coalesce(checkpoint_at < %s, true)",
@@ -276,7 +268,7 @@ def intend(connection: Connection, topic: TopicRow, intent: Intent) -> None:
 
 
 def intents(connection: Connection, topic: TopicRow) -> tuple[Intent, ...]:
-    """Commits without an outcome, oldest first."""
+    """Oldest first."""
     found = connection.execute(
         "SELECT act_id, commit_id, parent, begun, entry FROM audit_intents WHERE topic_id = %s ORDER BY begun",
         (topic.id,),
@@ -306,7 +298,7 @@ def holdings(connection: Connection, topic: TopicRow) -> Holdings:
 
 
 def old_digest(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> str | None:
-    """The records' digest, None if a file or its digest is unknown."""
+    """None if a file or its digest is unknown."""
     found = connection.execute(
         "SELECT path, digest FROM files WHERE topic_id = %s AND path = ANY(%s) AND state IN ('uploaded', 'committed')",
         (topic.id, list(paths)),

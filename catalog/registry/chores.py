@@ -32,10 +32,7 @@ def numbered(condition: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoreState:
-    """A chore is done up to `cursor`, with `behind` more commits.
-
-    `failures` are since `ended_at`.
-    """
+    """Done up to `cursor`, with `behind` more commits. `failures` are since `ended_at`."""
 
     chore: str
     cursor: int = 0
@@ -48,7 +45,7 @@ class ChoreState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedCommits:
-    """Ranges of some commits that are in the table, sorted. `through` is the last commit's number."""
+    """`through` is the last commit's number."""
 
     through: int
     ranges: tuple[StoredRange, ...]
@@ -66,7 +63,6 @@ def state(connection: Connection, topic: TopicRow, chore: str) -> ChoreState:
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, tuple[ChoreState, ...]]:
-    """The chores that ever ran, by topic id."""
     rows = connection.execute(
         "SELECT chores.topic_id, chore, cursor, greatest(coalesce(last, 0) - cursor, 0), ended_at, failures, failed_at,"
         " error FROM chores LEFT JOIN commit_numbers USING (topic_id) WHERE chores.topic_id = ANY(%s) ORDER BY chore",
@@ -105,10 +101,7 @@ def note_failed(connection: Connection, topic: TopicRow, chore: str, error: str)
 
 
 def commits_since(connection: Connection, topic: TopicRow, cursor: int, *, most: int) -> NumberedCommits | None:
-    """The ranges of at most `most` commits after `cursor`, if any.
-
-    Without replaced ranges, whose successors have other numbers.
-    """
+    """At most `most` commits, without replaced ranges, whose successors have other numbers."""
     _number_rest(connection, topic)
     numbers = connection.execute(
         "SELECT DISTINCT commit_number FROM files WHERE topic_id = %s AND state = 'committed' AND commit_number > %s"
@@ -128,7 +121,6 @@ def commits_since(connection: Connection, topic: TopicRow, cursor: int, *, most:
 
 
 def _number_rest(connection: Connection, topic: TopicRow) -> None:
-    """Number the remaining committed rows in commit order."""
     unnumbered = "topic_id = %(topic)s AND state = 'committed' AND commit_number IS NULL"
     if connection.execute(f"SELECT 1 FROM files WHERE {unnumbered} LIMIT 1", {"topic": topic.id}).fetchone() is None:  # noqa: S608 - no input
         return

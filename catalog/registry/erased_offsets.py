@@ -37,7 +37,7 @@ def load(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, i
 
 
 def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int, int]], *, commit_id: str) -> None:
-    """Add offsets (partition, start, end) of a commit."""
+    """Spans are (partition, start, end)."""
     rows = [(topic.id, partition, start, end, commit_id) for partition, start, end in spans]
     if rows:
         with connection.cursor() as cursor:
@@ -50,7 +50,7 @@ def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int,
 
 
 def files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
-    """Paths outside the table with possibly erased records, and the commit that removed them."""
+    """Paths outside the table with possibly erased records, and the commit that removed each."""
     found = connection.execute(
         "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %(topic)s"
         " AND state IN ('replaced', 'rejected') AND path IS NOT NULL AND EXISTS (SELECT FROM erased_offsets AS erased"
@@ -71,7 +71,7 @@ WHERE NOT EXISTS (SELECT FROM files WHERE topic_id = %(topic)s AND path = %(path
 
 
 def note_files(connection: Connection, topic: TopicRow, stale: Iterable[tuple[str, int, int, int]]) -> None:
-    """Add such files: path, partition, start and end. Known ones stay."""
+    """`stale` are path, partition, start and end. Known files stay."""
     for path, partition, start, end in stale:
         connection.execute(
             _STALE, {"topic": topic.id, "path": path, "partition": partition, "start": start, "end": end}
@@ -79,7 +79,6 @@ def note_files(connection: Connection, topic: TopicRow, stale: Iterable[tuple[st
 
 
 def begin_erasure(connection: Connection, topic: TopicRow, erasure_id: str, value: Mapping[str, Any]) -> None:
-    """Open an erasure. Idempotent."""
     connection.execute(
         "INSERT INTO erasures (id, topic_id, value) VALUES (%s, %s, %s) ON CONFLICT (id) DO NOTHING",
         (erasure_id, topic.id, Jsonb(dict(value))),
@@ -89,7 +88,7 @@ def begin_erasure(connection: Connection, topic: TopicRow, erasure_id: str, valu
 def end_search(
     connection: Connection, topic: TopicRow, erasure_id: str, value: Mapping[str, Any], searched_ms: int
 ) -> bool:
-    """Record that a search found all records, and that these left the table. Only for the run that searched.
+    """A search found all records, and these left the table. Only for the run that searched.
 
     Supersedes open ones without an ended search. Returns whether it is kept: only if it committed something or
     superseded one.
@@ -128,7 +127,6 @@ def note_searched(connection: Connection, topic: TopicRow, erasure_ids: Iterable
 def note_waiting(
     connection: Connection, topic: TopicRow, erasure_ids: Iterable[str], waits_for: Mapping[str, Any]
 ) -> None:
-    """Replace what erasures wait for (`WAITS_FOR`)."""
     connection.execute(
         "UPDATE erasures SET value = (value - %(key)s) || %(told)s WHERE topic_id = %(topic)s AND id = ANY(%(ids)s)"
         " AND finished_at IS NULL",
@@ -156,6 +154,6 @@ def open_erasures(connection: Connection, topic: TopicRow) -> dict[str, dict[str
 
 
 def promised_seconds(connection: Connection, topic: TopicRow) -> float:
-    """The longest promise, in seconds, of open erasures to readers of older snapshots."""
+    """The longest promise of open erasures to readers of older snapshots."""
     waiting = open_erasures(connection, topic).values()
     return max((float(str(each.get("grace_seconds", 0))) for each in waiting), default=0.0)

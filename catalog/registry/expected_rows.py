@@ -1,4 +1,4 @@
-"""The rows that a table must have, rows missing at the last check, and accepted losses.
+"""Expected rows, rows missing at the last check, and accepted losses.
 
 Columns of `files`; the check is in `metadata` under `checked`. Idempotent.
 """
@@ -25,10 +25,7 @@ _NAME = "rows"
 
 
 def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ...]:
-    """Committed ranges with expected rows, sorted.
-
-    Call it before loading the table, which then has every range.
-    """
+    """Call it before loading the table, which then has every range."""
     found = connection.execute(
         "SELECT coalesce(range_id, id), partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows,"
         " digest, erased_rows + lost_rows + retired_rows FROM files WHERE topic_id = %s AND state = 'committed'"
@@ -66,7 +63,7 @@ def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
 
 
 def committed_spans(connection: Connection, topic: TopicRow, partition: int, start: int) -> tuple[tuple[int, int], ...]:
-    """The offsets of accepted ranges from `start` on, with or without files."""
+    """Accepted ranges from `start` on, with or without files."""
     found = connection.execute(
         "SELECT start_offset, end_offset FROM files WHERE topic_id = %s AND partition = %s"
         " AND state IN ('uploaded', 'committed') AND end_offset > %s ORDER BY start_offset",
@@ -78,7 +75,6 @@ def committed_spans(connection: Connection, topic: TopicRow, partition: int, sta
 def all_committed_spans(
     connection: Connection, topic: TopicRow, starts: Mapping[int, int]
 ) -> dict[int, tuple[tuple[int, int], ...]]:
-    """The offsets of committed or waiting ranges from the given starts on, by partition."""
     return {partition: committed_spans(connection, topic, partition, start) for partition, start in starts.items()}
 
 
@@ -94,7 +90,7 @@ ORDER BY present.id, was.state, was.id DESC
 def kept_files(
     connection: Connection, topic: TopicRow, range_ids: Sequence[str]
 ) -> dict[str, tuple[DataFileInfo, ...]]:
-    """Files that have or had records of ranges, by id: current ones, then newest first.
+    """Current files of ranges, then earlier ones, newest first.
 
     Rows that a rewrite missed stay expected, and replaced files have them.
     """
@@ -130,7 +126,7 @@ def last_checked(connection: Connection, topic: TopicRow) -> Checked | None:
 
 
 def replace_checked(connection: Connection, topic: TopicRow, old: Checked, new: Checked) -> bool:
-    """Replace `old` by `new`. False if the last check is another."""
+    """False if the last check isn't `old`."""
     done = connection.execute(
         "UPDATE metadata SET value = %s, updated = now()"
         " WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted AND value = %s",
@@ -149,9 +145,9 @@ def note_checked(connection: Connection, topic: TopicRow, found: Checked) -> Non
 
 
 def forget_checked(connection: Connection, topic: TopicRow) -> None:
-    """Forget the last check, for a full search. `last_checked` still returns it.
+    """Search everything next time: the registry learned of unknown ranges in the table.
 
-    After the registry learns of unknown ranges in the table.
+    `last_checked` still returns it.
     """
     connection.execute(
         "UPDATE metadata SET deleted = true, updated = now() WHERE topic_id = %s AND key = %s", (topic.id, _KEY)
@@ -167,7 +163,7 @@ def record_refill(
     commit_id: str,
     whole: Sequence[OffsetRange] = (),
 ) -> None:
-    """Record a refill: ranges (by id) in other files, and rows that stay gone. Forgets the last check.
+    """Record ranges (by id) in other files, and rows that stay gone. Forgets the last check.
 
     `whole` offsets came back entirely.
     """

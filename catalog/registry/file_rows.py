@@ -65,7 +65,7 @@ def insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[StoredRange, ...]:
-    """The ranges in the order of ids. Raises RegistryError if one is missing."""
+    """In the order of ids. Raises RegistryError if one is missing."""
     found = {one.range.id: one.range for one in held(connection, topic, IDS, ids=list(range_ids))}
     for range_id in range_ids:
         if range_id not in found:
@@ -74,7 +74,7 @@ def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> t
 
 
 def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[StoredRange, ...]:
-    """Accepted ranges with records in these files, sorted, with all of their files."""
+    """With all of their files."""
     found = connection.execute(
         f"SELECT DISTINCT coalesce(range_id, id) FROM files WHERE topic_id = %s AND path = ANY(%s) AND {_ACCEPTED}",  # noqa: S608 - no input
         (topic.id, list(paths)),
@@ -83,7 +83,7 @@ def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> t
 
 
 def of_group(connection: Connection, topic: TopicRow, group: RewriteGroup) -> tuple[StoredRange, ...]:
-    """Accepted ranges of a group: in its files, or without a file inside it."""
+    """In its files, or without a file inside it."""
     held_in = in_files(connection, topic, group.known_paths)
     spans = group.all_spans
     without = held(
@@ -101,7 +101,7 @@ def of_group(connection: Connection, topic: TopicRow, group: RewriteGroup) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A range as loaded. `is_whole` if no row is missing."""
+    """`is_whole` if no row is missing."""
 
     range: StoredRange
     is_whole: bool
@@ -116,16 +116,13 @@ def held(connection: Connection, topic: TopicRow, condition: str, **values: Any)
 def put_committed(
     connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange], *, known: Collection[str] = ()
 ) -> None:
-    """Add ranges of the table; the caller has made room.
-
-    Rows in `known` are updated: a rewrite left these files.
-    """
+    """The caller has made room. Rows in `known` are updated: a rewrite left these files."""
     for row in _sized(ranges, topic, set()):
         connection.execute(_KEEP if row["id"] in known else INSERT, row)
 
 
 def restore_committed(connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange]) -> int:
-    """Add missing ranges of the table; return their number. Partly known ranges stay."""
+    """Add missing ranges; return their number. Partly known ranges stay."""
     seen: set[str] = set()
     added = 0
     for range_ in ranges:
@@ -209,7 +206,7 @@ def rows_of(topic: TopicRow, one: StoredRange, state: FileState, reason: str | N
 
 
 def _sized(ranges: Iterable[StoredRange], topic: TopicRow, seen: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of committed ranges; only a file's first row has its size. `seen` are counted paths."""
+    """Only a file's first row has its size. `seen` are counted paths."""
     for range_ in ranges:
         for row in rows_of(topic, range_, FileState.COMMITTED):
             yield row if row["path"] is None or row["path"] not in seen else row | COUNTED_BEFORE

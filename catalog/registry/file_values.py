@@ -33,7 +33,7 @@ FROM file_values WHERE topic_id = %(topic)s AND path = ANY(%(paths)s) AND column
 
 
 def note(connection: Connection, topic: TopicRow, files: Mapping[str, ValueTerms]) -> None:
-    """Record the values of files, by path. Files that the registry doesn't know are left out."""
+    """Files that the registry doesn't know are left out."""
     with connection.cursor() as cursor:
         cursor.executemany(
             _NOTE,
@@ -47,7 +47,7 @@ def note(connection: Connection, topic: TopicRow, files: Mapping[str, ValueTerms
 def absent(
     connection: Connection, topic: TopicRow, paths: Sequence[str], lookups: Sequence[Lookup]
 ) -> dict[str, list[bool]]:
-    """Return for files of `paths`, for each lookup, whether no row has the value.
+    """For each lookup, whether no row of a file has the value.
 
     Leaves out files that aren't recorded, or with none of the columns.
     """
@@ -67,7 +67,7 @@ def absent(
 
 
 def missing(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> list[str]:
-    """Return the committed files of `paths` without recorded values."""
+    """The committed files of `paths` without recorded values."""
     rows = connection.execute(
         "SELECT DISTINCT path FROM files WHERE topic_id = %s AND path = ANY(%s) AND state = 'committed'"
         " AND NOT EXISTS (SELECT FROM file_values AS known WHERE known.topic_id = files.topic_id"

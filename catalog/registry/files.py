@@ -1,7 +1,6 @@
-"""Translated ranges in `files`, from fence to table (docs/concepts.md, steps 3 to 5).
+"""Translated ranges in `files`, from fence to table (docs/concepts.md, steps 3 to 5). Idempotent.
 
 Accepted ranges of a partition form a chain without gaps or overlaps, by the fence under the topic's row lock.
-Idempotent.
 """
 
 from __future__ import annotations
@@ -69,27 +68,23 @@ def keep_rejected(connection: Connection, topic: TopicRow, ranges: Sequence[Tran
 
 
 def staged_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """The ends of waiting ranges by partition.
-
-    Call it before loading the table, which then has ranges committed in between.
-    """
+    """Call it before loading the table, which then has ranges committed in between."""
     return _ends(connection, topic, "state = 'uploaded'")
 
 
 def accepted_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """The ends of accepted ranges, without the table."""
     return _ends(connection, topic, "state IN ('uploaded', 'committed')")
 
 
 def committed_ends(connection: Connection, topic: TopicRow) -> dict[int, PartitionOffset]:
-    """The ends of committed ranges. A table loaded later reaches at least as far."""
+    """A table loaded later reaches at least as far."""
     return _ends(
         connection, topic, "state IN ('uploaded', 'committed') AND state = 'committed'"
     )  # the index covers both states
 
 
 def last_version(connection: Connection, topic: TopicRow) -> int | None:
-    """The newest schema version among the last records, if any."""
+    """The newest schema version of the partitions' last records."""
     row = connection.execute(
         "SELECT max(schema_version) FROM (SELECT DISTINCT ON (partition) schema_version FROM files WHERE topic_id = %s"
         " AND state IN ('uploaded', 'committed') AND rows > 0 ORDER BY partition, end_offset DESC) AS last",
@@ -99,7 +94,7 @@ def last_version(connection: Connection, topic: TopicRow) -> int | None:
 
 
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-    """Waiting ranges, sorted. Raises RegistryError if rows are missing."""
+    """Raises RegistryError if rows are missing."""
     found = tuple(file_rows.held(connection, topic, "state = 'uploaded'"))
     for one in found:
         if not one.is_whole:
@@ -125,25 +120,21 @@ def topics_with_staged(connection: Connection, topics: Sequence[TopicRow]) -> fr
 
 
 def committed(connection: Connection, topic: TopicRow) -> tuple[StoredRange, ...]:
-    """The table's ranges, with and without records, sorted."""
     return tuple(one.range for one in file_rows.held(connection, topic, "state = 'committed'"))
 
 
 def missing(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
-    """Complete ranges rejected for a missing object, sorted."""
+    """Complete ranges rejected for a missing object."""
     return tuple(one.range.translated() for one in file_rows.held(connection, topic, "missing") if one.is_whole)
 
 
 def load_all(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[TranslatedRange, ...]:
-    """The ranges in the order of ids. Raises RegistryError if one is missing."""
+    """In the order of ids. Raises RegistryError if one is missing."""
     return tuple(one.translated() for one in file_rows.load(connection, topic, range_ids))
 
 
 def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
-    """Mark accepted ranges as committed; the first commit stays.
-
-    `commit_id` is None if the snapshot has expired.
-    """
+    """The first commit stays. `commit_id` is None if the snapshot has expired."""
     topics.lock(connection, topic)
     waiting = f"topic_id = %(topic)s AND {file_rows.IDS} AND state = 'uploaded'"
     done = connection.execute(
@@ -180,7 +171,7 @@ def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
 
 
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
-    """Every state is in the answer."""
+    """Has every state."""
     found = connection.execute(
         "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint,"
         " count(*) FILTER (WHERE size_bytes > 0) FROM files WHERE topic_id = %s GROUP BY state",
@@ -194,7 +185,7 @@ def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCoun
 
 
 def lost_offsets(connection: Connection, topic: TopicRow) -> int:
-    """The number of accepted lost offsets (`--accept-gap`, `--accept-unreadable`)."""
+    """The number accepted by `--accept-gap` and `--accept-unreadable`."""
     found = connection.execute(
         "SELECT coalesce(sum(end_offset - start_offset), 0)::bigint FROM files"
         " WHERE topic_id = %s AND lost AND state <> 'rejected'",
@@ -247,13 +238,13 @@ SELECT max(id COLLATE "C") FROM (
 
 
 def newest_commit(connection: Connection, topic: TopicRow) -> str | None:
-    """The newest known commit id, or that of a rebuild, if any."""
+    """The newest known commit id, or a rebuild's."""
     (newest,) = connection.execute(_NEWEST, {"topic": topic.id}).fetchone() or (None,)
     return None if newest is None else str(newest)
 
 
 def note_rebuilt(connection: Connection, topic: TopicRow) -> None:
-    """Record that the registry has everything of table and journal."""
+    """The registry has everything of table and journal."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, 'rebuilt', %s, '{}')", (topic.id, new_id())
     )
@@ -273,7 +264,6 @@ WHERE topic_id = %(topic)s AND missing GROUP BY partition
 def _before(
     connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange]
 ) -> tuple[dict[str, FileState], dict[int, PartitionOffset], dict[int, PartitionOffset]]:
-    """States, accepted ends and starts of missing ranges, in one statement under the topic's row lock."""
     known: dict[str, FileState] = {}
     ends: dict[int, PartitionOffset] = {}
     first_missing: dict[int, PartitionOffset] = {}

@@ -36,9 +36,9 @@ SELECT partition, max(first_offset) FROM (
 
 
 def proven(connection: Connection, topic: TopicRow, claimed: Mapping[int, int]) -> dict[int, int]:
-    """The first offsets that a table claims, bounded by rewrites, also unsettled ones.
+    """Bound a table's claim by rewrites, also unsettled ones: other engines can change the property.
 
-    Other engines can change the table's property. Load the table before: so its rewrites are known.
+    Load the table before, so that its rewrites are known.
     """
     if not claimed:
         return {}
@@ -47,7 +47,7 @@ def proven(connection: Connection, topic: TopicRow, claimed: Mapping[int, int]) 
 
 
 def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Store a landed rewrite's first offsets, retire and sum up what is below."""
+    """Retire and sum up the ranges below."""
     for partition, offset in sorted(rewrite.first_offsets.items()):
         _note(connection, topic, partition, offset, rewrite.commit_id)
         left = file_rows.held(
@@ -77,7 +77,7 @@ def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def restore(connection: Connection, topic: TopicRow, journaled: Mapping[int, int], claimed: Mapping[int, int]) -> None:
-    """Store the first offsets of the journal, and those above that only the table claims."""
+    """Store the journal's, and higher ones that only the table claims."""
     for partition, offset in sorted(journaled.items()):
         _note(connection, topic, partition, offset, _JOURNALED)
     for partition, offset in sorted(claimed.items()):

@@ -25,7 +25,7 @@ class GroupClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetBudget:
-    """Limits of an owner in a cluster: groups with offsets, and their bytes."""
+    """An owner's limits in a cluster: groups with offsets, and their bytes."""
 
     owner: str
     groups: int
@@ -34,7 +34,7 @@ class OffsetBudget:
 
 @dataclass(frozen=True, slots=True)
 class KeptOffsets:
-    """Who last made a group's offsets grow, and their approximate size."""
+    """The owner last made a group's offsets grow. `bytes` is approximate."""
 
     owner: str
     bytes: int
@@ -49,10 +49,7 @@ class ClaimOutcome(Enum):
 
 
 def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: bool = True) -> ClaimOutcome:
-    """Take a group over. Earlier commits are stored or refused when this returns.
-
-    Without `makes`, unknown groups aren't begun.
-    """
+    """Earlier commits are stored or refused when this returns. Without `makes`, unknown groups aren't begun."""
     values = {
         "cluster": wanted.cluster_id,
         "group": group_id,
@@ -106,7 +103,7 @@ def check(connection: Connection, group_id: str, held: GroupClaim) -> KeptOffset
 def keep_within(
     connection: Connection, cluster_id: str, group_id: str, kept: KeptOffsets, budget: OffsetBudget
 ) -> None:
-    """Record a group's size for its owner. Raises OffsetBudgetReached beyond the budget."""
+    """Raises OffsetBudgetReached beyond the budget."""
     groups, total = connection.execute(
         "SELECT count(*), coalesce(sum(offset_bytes), 0)::bigint FROM group_coordinators"
         " WHERE cluster_id = %s AND owner = %s AND owner <> '' AND offset_bytes > 0 AND group_id <> %s",
@@ -134,7 +131,7 @@ def note(connection: Connection, cluster_id: str, group_id: str, kept: KeptOffse
 
 
 def release(connection: Connection, cluster_id: str, groups: Collection[str], *, node_id: int) -> int:
-    """Claims on groups with offsets stay. Returns the number released."""
+    """Claims on groups with offsets stay."""
     return connection.execute(
         "DELETE FROM group_coordinators AS old WHERE cluster_id = %s AND node_id = %s AND group_id = ANY(%s)"
         " AND NOT EXISTS (SELECT FROM group_offsets WHERE group_offsets.cluster_id = old.cluster_id"
@@ -144,7 +141,7 @@ def release(connection: Connection, cluster_id: str, groups: Collection[str], *,
 
 
 def forget_left(connection: Connection, cluster_id: str, *, node_id: int) -> int:
-    """Drop claims on groups without offsets of dead nodes, and of earlier runs of `node_id`. Returns their number."""
+    """Of dead nodes, and of earlier runs of `node_id`. Claims on groups with offsets stay."""
     return connection.execute(
         "DELETE FROM group_coordinators AS old WHERE cluster_id = %(cluster)s"
         " AND NOT EXISTS (SELECT FROM group_offsets WHERE group_offsets.cluster_id = old.cluster_id"

@@ -21,7 +21,7 @@ Place: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupOffset:
-    """A group's next offset in a partition of the topic with this id."""
+    """A group's next offset in a partition."""
 
     topic_id: UUID
     offset: int
@@ -38,10 +38,9 @@ def commit(
     claim: GroupClaim | None = None,
     budget: OffsetBudget | None = None,
 ) -> None:
-    """Store offsets by topic and partition.
+    """By topic and partition. Nothing is stored after an error.
 
-    Raises CoordinatorDeposed if `claim` doesn't hold, OffsetBudgetReached if growth exceeds `budget`: then nothing is
-    stored.
+    Raises CoordinatorDeposed if `claim` doesn't hold, OffsetBudgetReached if growth exceeds `budget`.
     """
     kept = None if claim is None else group_coordinators.check(connection, group_id, claim)
     if kept is not None and budget is not None and offsets:
@@ -91,10 +90,7 @@ def delete(
     *,
     claim: GroupClaim | None = None,
 ) -> int:
-    """Delete a group's offsets, or only the offsets of `places`; return their number.
-
-    Raises CoordinatorDeposed if `claim` doesn't hold.
-    """
+    """Delete all offsets or only `places`; return their number. Raises CoordinatorDeposed if `claim` doesn't hold."""
     kept = None if claim is None else group_coordinators.check(connection, group_id, claim)
     count = _deleted(connection, cluster_id, group_id, places)
     if count and kept is not None and kept.owner:
@@ -118,7 +114,7 @@ def _deleted(connection: Connection, cluster_id: str, group_id: str, places: Col
 
 
 def groups(connection: Connection, cluster_id: str) -> tuple[str, ...]:
-    """Groups with offsets by name, including groups not yet taken by a cluster."""
+    """Including groups not yet taken by a cluster."""
     found = connection.execute(
         "SELECT DISTINCT group_id FROM group_offsets WHERE cluster_id IN (%s, '') ORDER BY group_id", (cluster_id,)
     )
@@ -126,7 +122,7 @@ def groups(connection: Connection, cluster_id: str) -> tuple[str, ...]:
 
 
 def other_clusters(connection: Connection, cluster_id: str) -> tuple[str, ...]:
-    """Other clusters with offsets, if this one has none."""
+    """Empty if this cluster has offsets."""
     found = connection.execute(
         "SELECT DISTINCT cluster_id FROM group_offsets WHERE cluster_id NOT IN (%(cluster)s, '')"
         " AND NOT EXISTS (SELECT FROM group_offsets WHERE cluster_id = %(cluster)s) ORDER BY cluster_id",
@@ -136,7 +132,7 @@ def other_clusters(connection: Connection, cluster_id: str) -> tuple[str, ...]:
 
 
 def expired(connection: Connection, cluster_id: str, *, age: timedelta) -> tuple[str, ...]:
-    """Groups without members and commits for `age`, by name."""
+    """Groups without members and commits for `age`."""
     found = connection.execute(
         "SELECT group_id FROM group_offsets LEFT JOIN group_coordinators USING (cluster_id, group_id)"
         " WHERE cluster_id = %s GROUP BY group_id"
@@ -147,10 +143,7 @@ def expired(connection: Connection, cluster_id: str, *, age: timedelta) -> tuple
 
 
 def expire(connection: Connection, cluster_id: str, group_id: str, *, age: timedelta, claim: GroupClaim) -> int:
-    """Delete the offsets of a group that is still expired; return their number.
-
-    Raises CoordinatorDeposed if `claim` doesn't hold.
-    """
+    """If the group is still expired. Raises CoordinatorDeposed if `claim` doesn't hold."""
     kept = group_coordinators.check(connection, group_id, claim)
     count = connection.execute(
         "DELETE FROM group_offsets WHERE cluster_id = %(cluster)s AND group_id = %(group)s"

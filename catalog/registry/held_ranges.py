@@ -22,10 +22,7 @@ ORDER BY partition, start_offset, path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldRange:
-    """A range with rows in a file.
-
-    `is_whole` if the file has all of its rows, all expected by the account, with no record gone.
-    """
+    """`is_whole` if the file has all of the range's rows, all expected by the account, with no record gone."""
 
     path: str
     partition: int
@@ -35,7 +32,7 @@ class HeldRange:
 
 
 def held_ranges(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[HeldRange, ...]:
-    """The ranges in these files, committed or waiting, sorted."""
+    """Committed or waiting."""
     found = connection.execute(_HELD, {"topic": topic.id, "paths": list(paths)})
     return tuple(
         HeldRange(path=path, partition=partition, start_offset=start, end_offset=end, is_whole=whole)

@@ -41,7 +41,6 @@ def record(connection: Connection, topic: TopicRow, version: int, changes: Seque
 
 
 def restore(connection: Connection, topic: TopicRow, known: VersionRecord) -> None:
-    """Store changes and creation time of a restored version."""
     record(connection, topic, known.version, known.changes)
     connection.execute(
         "UPDATE schema_versions SET created_at = %s WHERE topic_id = %s AND version = %s",

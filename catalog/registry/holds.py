@@ -1,7 +1,4 @@
-"""Legal holds. Removals that meet an active hold are refused.
-
-Placed under the topic's row lock, under which rewrites begin. Idempotent.
-"""
+"""Legal holds, placed under the topic's row lock, under which rewrites begin. Idempotent."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from catalog.registry.postgres import Connection
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
-    """All holds, released ones too, in order of placement."""
+    """In order of placement, released ones too."""
     found = connection.execute("SELECT value FROM holds WHERE topic_id = %s ORDER BY id", (topic.id,))
     return tuple(Hold.from_json(value) for (value,) in found)
 
@@ -31,7 +28,7 @@ def active(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
 
 
 def keep(connection: Connection, topic: TopicRow, hold: Hold) -> None:
-    """Place a hold, or record its release, which is final."""
+    """A release is final."""
     topics.lock(connection, topic)
     connection.execute(
         "INSERT INTO holds (id, topic_id, value, released_at) VALUES (%s, %s, %s, %s::timestamptz)"
@@ -57,7 +54,7 @@ def check(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def _passed_over(rewrite: Rewrite, known: Mapping[int, int]) -> list[tuple[int, int, int]]:
-    """The spans (partition, start, end) that first offsets pass, with or without files."""
+    """(partition, start, end), with or without files."""
     return [
         (partition, known.get(partition, 0), offset)
         for partition, offset in sorted(rewrite.first_offsets.items())
@@ -66,9 +63,9 @@ def _passed_over(rewrite: Rewrite, known: Mapping[int, int]) -> list[tuple[int, 
 
 
 def removed_spans(rewrite: Rewrite) -> list[tuple[int, int, int]]:
-    """The spans (partition, start, end) that a rewrite removes.
+    """Return (partition, start, end): erased offsets exactly.
 
-    Erased offsets exactly. Of a range around the new first offset the lower part; a retired range above it whole.
+    Of a range around the new first offset the lower part; a retired range above it whole.
     """
     left_out = [span for group in rewrite.groups for span in group.all_spans]
     first = rewrite.first_offsets

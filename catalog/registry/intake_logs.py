@@ -1,4 +1,4 @@
-"""`intake_logs`: the write-ahead log that has a topic's acknowledged rows."""
+"""`intake_logs`: the write-ahead log with a topic's acknowledged rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from catalog.registry.postgres import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenLog:
-    """`state` is of the log that was drained last, for a log that has none yet. Empty for the first log."""
+    """`state` is the last drained log's, for a log without one. Empty for the first log."""
 
     epoch: int
     state: Mapping[str, Any]
@@ -28,8 +28,7 @@ class IntakeLogRow:
     """`next_offsets` are of `reported_at`, by partition; `silent_seconds` have passed since.
 
     Everything acknowledged before request `written` is in the table, and no longer in the log. The table has all rows
-    of one of the `states`. `abandoned` are the ids of logs that were given up: this one, if `archiver abandon` has
-    begun with it, and not ended.
+    of one of the `states`. `abandoned` are ids of given up logs: this one while `archiver abandon` is at work.
     """
 
     wal_id: str
@@ -50,7 +49,7 @@ class IntakeLogRow:
 
 
 def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, least_epoch: int = 0) -> TakenLog:
-    """Take the log for this process, in a new epoch of at least `least_epoch`.
+    """Begins a new epoch of at least `least_epoch`.
 
     Raises LogElsewhere if another log has acknowledged rows that may not be in the table, LogAbandoned if this one was
     given up.
@@ -92,7 +91,7 @@ def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, l
 
 
 def drain(connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, state: Mapping[str, Any]) -> bool:
-    """Note that the table has all rows of the log. False if a later epoch has it."""
+    """The table has all rows of the log. False if a later epoch has it."""
     updated = connection.execute(
         "UPDATE intake_logs SET drained = true, state = %s, states = '[]', written = requested"
         " WHERE topic_id = %s AND wal_id = %s AND epoch = %s",
@@ -104,7 +103,7 @@ def drain(connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, s
 def report(
     connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, next_offsets: Mapping[int, int]
 ) -> None:
-    """Store the offsets after the last durable rows, for people. Nothing happens if a later epoch has the log."""
+    """Store the offsets after the last durable rows, for people, unless a later epoch has the log."""
     offsets = {str(partition): offset for partition, offset in next_offsets.items()}
     connection.execute(
         "UPDATE intake_logs SET next_offsets = %s, reported_at = now()"
@@ -114,7 +113,7 @@ def report(
 
 
 def request(connection: Connection, topic: TopicRow) -> int:
-    """Request that the log's server writes everything to the table; return the number of the request."""
+    """Have the log's server write everything to the table; return the request's number."""
     row = connection.execute(
         "UPDATE intake_logs SET requested = requested + 1 WHERE topic_id = %s RETURNING requested", (topic.id,)
     ).fetchone()
@@ -122,7 +121,7 @@ def request(connection: Connection, topic: TopicRow) -> int:
 
 
 def wrote(connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, number: int) -> None:
-    """Note that a request was fulfilled. Nothing happens if a later epoch has the log."""
+    """Nothing happens if a later epoch has the log."""
     connection.execute(
         "UPDATE intake_logs SET written = greatest(written, %s) WHERE topic_id = %s AND wal_id = %s AND epoch = %s",
         (number, topic.id, wal_id, epoch),
@@ -132,7 +131,7 @@ def wrote(connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, n
 def keep_states(
     connection: Connection, topic: TopicRow, *, wal_id: str, epoch: int, states: Sequence[Mapping[str, Any]]
 ) -> bool:
-    """Keep the states of the last turns, oldest first. False if a later epoch has the log."""
+    """Of the last turns, oldest first. False if a later epoch has the log."""
     updated = connection.execute(
         "UPDATE intake_logs SET states = %s WHERE topic_id = %s AND wal_id = %s AND epoch = %s",
         (Jsonb(list(states)), topic.id, wal_id, epoch),
@@ -141,13 +140,13 @@ def keep_states(
 
 
 def last_state(connection: Connection, topic: TopicRow) -> Mapping[str, Any]:
-    """The state of the log that was drained last. Empty if there is none."""
+    """Empty if no log was drained."""
     row = connection.execute("SELECT state FROM intake_logs WHERE topic_id = %s", (topic.id,)).fetchone()
     return {} if row is None else dict(row[0])
 
 
 def begin_abandon(connection: Connection, topic: TopicRow, *, log: IntakeLogRow, state: Mapping[str, Any]) -> bool:
-    """Give a log up, in a new epoch with `state` alone: no server takes it or reports any more.
+    """Begin a new epoch with `state` alone, so that no server takes the log or reports.
 
     False if the log has changed since `log` was read.
     """
@@ -171,7 +170,7 @@ def abandoned_error(topic: str, *, folder: str) -> LogAbandoned:
 
 
 def of_topics(connection: Connection, rows: Sequence[TopicRow]) -> dict[int, IntakeLogRow]:
-    """The logs by the registry's id of the topic."""
+    """By topic id."""
     logs = connection.execute(
         "SELECT topic_id, wal_id, folder, epoch, drained, next_offsets, reported_at,"
         " extract(epoch FROM now() - reported_at)::float8, requested, written, states, abandoned"

@@ -36,11 +36,11 @@ state = 'replaced' AND EXISTS (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStates:
-    """What the registry knows of files, by name.
+    """By name. `has_promise` if an open erasure promised files to readers.
 
     `missed` were replaced and have expected rows that successors lack; `held` were replaced and have removed records
-    under a hold. `renewed` is in ms since 1970. `has_promise` if an open erasure promised files to readers. `lacking`
-    are the topic's ranges with missing rows, which also files may have that a restored registry doesn't know.
+    under a hold. `renewed` is in ms since 1970. `lacking` are ranges with missing rows, which files may have that a
+    restored registry doesn't know.
     """
 
     states: Mapping[str, FileState] = field(default_factory=dict)
@@ -53,9 +53,9 @@ class FileStates:
     lacking: tuple[OffsetRange, ...] = ()
 
     def needs(self, name: str, *, is_whole: bool = False) -> bool:
-        """Whether a file waits, is committed, or is in an unresolved rewrite.
+        """Whether a file waits, is committed, in an unresolved rewrite, or alone has held records.
 
-        Also if a refill may need it (not if the table `is_whole`), or it alone has held records.
+        Also if a refill may need it, unless the table `is_whole`.
         """
         is_missed = name in self.missed and not is_whole
         is_kept = name in self.rewriting or is_missed or name in self.held
@@ -80,7 +80,7 @@ class Standstill:
             self._connection.execute("SELECT 1")
 
     def forget_deleted(self, files: Mapping[str, str]) -> None:
-        """Remove rows of deleted, rejected or replaced files (paths with ULIDs)."""
+        """Files are paths with ULIDs."""
         with self._postgres.in_our_words():
             trimming.forget_deleted(self._connection, self._topic, files)
 
@@ -155,7 +155,7 @@ def forget(connection: Connection, topic: TopicRow, names: Sequence[str]) -> Non
 
 
 def renewed(connection: Connection, topic: TopicRow, names: Sequence[str]) -> dict[str, int]:
-    """The last renewals in ms since 1970, of claimed files."""
+    """In ms since 1970."""
     found = connection.execute(
         "SELECT name, (extract(epoch FROM updated) * 1000)::bigint FROM metadata"
         " WHERE topic_id = %s AND key = %s AND name = ANY(%s)",

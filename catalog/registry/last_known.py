@@ -17,7 +17,7 @@ _NAME = "known"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSchemas:
-    """Serialized schemas, and each subject's latest at the last request."""
+    """`subjects` have the latest at the last request."""
 
     schemas: Mapping[SchemaIdentity, bytes] = field(default_factory=dict)
     subjects: Mapping[str, SchemaIdentity] = field(default_factory=dict)
@@ -47,10 +47,7 @@ def forget_table(connection: Connection, topic: TopicRow) -> None:
 
 
 def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: str, news: KnownSchemas) -> None:
-    """Keep answers of the schema registry with this name, which scopes ids and subjects.
-
-    Schemas never change by id, latest ones of subjects do.
-    """
+    """The registry's name scopes ids and subjects. A schema never changes by id, a subject's latest does."""
     by_id, by_guid = [], []
     for (number, context), files in sorted(news.schemas.items(), key=str):
         if isinstance(number, UUID):
@@ -81,7 +78,6 @@ def remember_schemas(connection: Connection, topic: TopicRow, schema_registry: s
 
 
 def recall_schemas(connection: Connection, topic: TopicRow, schema_registry: str) -> KnownSchemas:
-    """All answers of this schema registry about the topic."""
     where = (topic.id, schema_registry)
     schemas = connection.execute(
         "SELECT schema_id, context, files FROM registered_schemas WHERE topic_id = %s AND registry = %s", where

@@ -23,17 +23,14 @@ class Leases:
         self._held: set[int] = set()
 
     def take(self, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
-        """Take leases in one call; return topics that another process holds.
-
-        Raises RegistryError if the server has no room for the locks.
-        """
+        """Return topics that another process holds. Raises RegistryError if the server has no room for locks."""
         wanted = [topic.id for topic in topics if topic.id not in self._held]
         if wanted:
             self._held.update(self._try(wanted))
         return tuple(topic for topic in topics if topic.id not in self._held)
 
     def are_held(self) -> bool:
-        """Whether the connection, and so every lease, is intact."""
+        """The leases are lost with the connection."""
         try:
             self._connection.execute("SELECT 1")
         except psycopg.Error:

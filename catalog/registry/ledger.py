@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredColumns:
-    """What a topic's columns are assigned by. None stands for keys or values without a schema."""
+    """None stands for keys or values without a schema."""
 
     key: DeclaredSchema | None
     value: DeclaredSchema | None
@@ -34,7 +34,6 @@ class DeclaredColumns:
     partition_source: PartitionSource = "nested"
 
     def assign(self, state: LedgerState, *, now: datetime | None) -> Assignment:
-        """Call `schema_mapping.field_ids.assign`."""
         from schema_mapping.field_ids import assign
 
         return assign(
@@ -56,10 +55,10 @@ def assign_columns(
     accept_raw: bool = False,
     expected: Assignment | None = None,
 ) -> Assignment:
-    """Assign field ids and store the ledger under the topic's row lock.
+    """Store the ledger under the topic's row lock. New ids follow the table's last column id.
 
-    New ids follow the table's last column id. Raises RegistryBehind for another or newer table, WouldBecomeRaw if a
-    schema is gone (unless `accept_raw`), ColumnsMoved if a new version differs from `expected`: then nothing is stored.
+    Raises RegistryBehind for another or newer table, WouldBecomeRaw if a schema is gone (unless `accept_raw`),
+    ColumnsMoved if a new version differs from `expected`: then nothing is stored.
     """
     seen = ledger_rows.read_locked(connection, topic)
     before = seen.state
@@ -90,10 +89,7 @@ def _same_version(assignment: Assignment, expected: Assignment) -> bool:
 def unchanged_columns(
     seen: SeenLedger, columns: DeclaredColumns, *, table: ArchiveTable, accept_raw: bool = False
 ) -> Assignment | None:
-    """The result of `assign_columns` if nothing must be stored, without a lock.
-
-    None if it would store or refuse: then call it.
-    """
+    """The result of `assign_columns`, without a lock. None if it would store or refuse: then call it."""
     state = seen.state
     if seen.table_uuid != table.uuid or table.ledger_version > state.newest or table.last_column_id > state.last_id:
         return None
@@ -118,7 +114,7 @@ def refuse_raw(topic: TopicRow, state: LedgerState, columns: DeclaredColumns) ->
 
 
 def becomes_raw(state: LedgerState, columns: DeclaredColumns) -> str | None:
-    """`key` or `value` if it would lose its schema, else None."""
+    """Return `key` or `value` if it would lose its schema."""
     from schema_mapping.raw_mapping import RAW_FORMAT
     from schema_mapping.row import part_formats
 
@@ -130,7 +126,7 @@ def becomes_raw(state: LedgerState, columns: DeclaredColumns) -> str | None:
 
 
 def check_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None, state: LedgerState) -> None:
-    """Raise RegistryBehind if `table` isn't the registered one, or newer than `state`. None: no table."""
+    """Raise RegistryBehind if `table` isn't the registered one, or newer than `state`."""
     topics.check_table(connection, topic, table.uuid if table else None)
     _check_not_newer(topic, table, state)
 
@@ -148,5 +144,5 @@ def _check_not_newer(topic: TopicRow, table: ArchiveTable | None, state: LedgerS
 
 
 def check_loaded_table(connection: Connection, topic: TopicRow, table: ArchiveTable | None) -> None:
-    """Raise RegistryBehind if another table is registered, or the table is newer."""
+    """Raises RegistryBehind like `check_table`."""
     check_table(connection, topic, table, ledger_rows.load(connection, topic))

@@ -34,7 +34,7 @@ _WAITS: Final = "EXISTS (SELECT FROM schema_changes WHERE topic_id = topics.id A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SeenLedger:
-    """A topic's ledger and table. `now` is the database's time. `has_waiting` if a schema change waits."""
+    """`now` is the database's time. `has_waiting` if a schema change waits."""
 
     state: LedgerState
     table_uuid: UUID | None
@@ -50,7 +50,7 @@ def load(connection: Connection, topic: TopicRow) -> LedgerState:
 
 
 def read_locked(connection: Connection, topic: TopicRow) -> SeenLedger:
-    """The ledger, locked from now on. Raises RegistryError for unknown topics."""
+    """Raises RegistryError for unknown topics."""
     found = connection.execute(
         f"SELECT table_uuid, clock_timestamp(), {_LAST} FROM topics WHERE id = %s FOR UPDATE",  # noqa: S608 - no input
         (topic.id,),
@@ -63,7 +63,7 @@ def read_locked(connection: Connection, topic: TopicRow) -> SeenLedger:
 
 
 def read_together(connection: Connection, rows: Sequence[TopicRow]) -> dict[int, SeenLedger]:
-    """Ledgers by topic id, consistent if called first in a transaction, without unknown topics."""
+    """By topic id, without unknown topics. Consistent if called first in a transaction."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     found = connection.execute(
         f"SELECT id, table_uuid, clock_timestamp(), {_WAITS}, {_LAST} FROM topics WHERE id = ANY(%s)",  # noqa: S608 - no input
@@ -82,7 +82,6 @@ def read_together(connection: Connection, rows: Sequence[TopicRow]) -> dict[int,
 
 
 def _columns_and_versions(connection: Connection, topic_ids: Sequence[int]) -> dict[int, _ColumnsAndVersions]:
-    """Columns and schema versions, ascending."""
     ids = list(topic_ids)
     found: dict[int, tuple[list[LedgerEntry], list[SchemaVersion]]] = {each: ([], []) for each in ids}
     for topic_id, *entry in connection.execute(
@@ -112,7 +111,7 @@ def _returning(version: int | None, since: datetime | None, asks: int | None) ->
 
 
 def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMapping:
-    """The mapping of a schema version. Raises RegistryError if unknown."""
+    """Raises RegistryError if the version is unknown."""
     from schema_mapping.row import row_mapping_from_text
 
     found = connection.execute(

@@ -14,7 +14,7 @@ from catalog.registry.postgres import Connection
 
 
 def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, reason: str) -> None:
-    """Reject these ranges and later ones of their partitions.
+    """Later ranges of their partitions, too.
 
     A later one could never be committed, or would be taken for an unknown partition's first.
     """
@@ -47,10 +47,7 @@ def take_up(
     *,
     table_offsets: Mapping[int, PartitionOffset],
 ) -> tuple[TranslatedRange, ...]:
-    """Accept missing ranges that continue their partitions, and return them: they wait again.
-
-    Unknown partitions begin with the first missing range.
-    """
+    """Accept ranges that continue their partitions. Unknown partitions begin with the first."""
     topics.lock(connection, topic)
     taken: list[TranslatedRange] = []
     ends = _ends(connection, topic, table_offsets)

@@ -17,10 +17,9 @@ _NO_RANGES = StateCount(ranges=0, rows=0, size_bytes=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicOverview:
-    """The registry's state of a topic.
+    """`staged_ends` are of waiting ranges, `erasures` open.
 
-    `staged_ends` are of waiting ranges, `erasures` open. `recognition` is the fit of committed records, without
-    `uncounted_rows` of older archivers.
+    `recognition` is of committed records, without `uncounted_rows` of older archivers.
     """
 
     staged_ends: Mapping[int, PartitionOffset] = field(default_factory=dict)
@@ -35,10 +34,7 @@ class TopicOverview:
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, TopicOverview]:
-    """Overviews by topic id.
-
-    Call it before loading tables, which then have ranges committed in between.
-    """
+    """Call it before loading tables, which then have ranges committed in between."""
     ids = [topic.id for topic in topics]
     staged, counts = _staged_ends(connection, ids), _counts(connection, ids)
     lost, gone, fits = _lost_offsets(connection, ids), _gone(connection, ids), _recognition(connection, ids)

@@ -24,27 +24,22 @@ def decide(
     *,
     pending: Mapping[int, int] | None = None,
 ) -> dict[int, int]:
-    """Store first offsets of partitions without one; return all.
-
-    `pending`: ended leader epochs of partitions without a leader, stored together.
-    """
+    """`pending` has ended leader epochs of partitions without a leader, stored together. Return all first offsets."""
     if pending:
         _remember(connection, topic, pending, key="start_pending")
     return _remember(connection, topic, decided or {}, key="start")
 
 
 def pending(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """The ended leader epochs of partitions without a leader, by partition."""
     return _remember(connection, topic, {}, key="start_pending")
 
 
 def first_log_starts(connection: Connection, topic: TopicRow, seen: Mapping[int, int] | None = None) -> dict[int, int]:
-    """First seen log starts. `seen` is stored for partitions without one."""
+    """`seen` is stored for partitions without one."""
     return _remember(connection, topic, seen or {}, key="first_log_start")
 
 
 def known(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    """The decided first offsets, else the first offsets of the logs."""
     return _remember(connection, topic, {}, key="first_log_start") | _remember(connection, topic, {}, key="start")
 
 

@@ -1,4 +1,4 @@
-"""Parts of the registry: methods from functions that take a connection in a transaction, unless they say otherwise."""
+"""Parts of the registry: methods from functions that take a connection, in a transaction by default."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 class Part:
-    """The base of all parts of the registry."""
+    """The base of the registry's parts."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -35,7 +35,7 @@ def in_transaction(
 def in_statements(
     function: Callable[Concatenate[Connection, _Arguments], _Result],
 ) -> Callable[Concatenate[Part, _Arguments], _Result]:
-    """A `Part` method that calls the function outside any transaction."""
+    """Like `in_transaction`, without a transaction."""
 
     @wraps(function)
     def method(self: Part, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Result:

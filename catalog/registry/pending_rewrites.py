@@ -20,10 +20,7 @@ _ENDING = "rewrite-ending"
 
 
 def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Store a rewrite before its commit.
-
-    Raises RewriteRefused if records are unaccounted for, RecordsHeld if it would remove held ones.
-    """
+    """Raises RewriteRefused if records are unaccounted for, RecordsHeld if it would remove held ones."""
     topics.lock(connection, topic)
     holds.check(connection, topic, rewrite)
     for group in rewrite.groups:
@@ -64,7 +61,7 @@ def begin_to_end(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, s
 
 
 def note_last_attempt(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, sequence: int) -> None:
-    """Store the table's sequence number, read after attempts were forbidden."""
+    """`sequence` was read after attempts were forbidden."""
     connection.execute(
         "UPDATE metadata SET value = %s WHERE topic_id = %s AND key = %s AND name = %s AND value = '{}'",
         (Jsonb({"sequence": sequence}), topic.id, _ENDING, rewrite.commit_id),
@@ -72,7 +69,7 @@ def note_last_attempt(connection: Connection, topic: TopicRow, rewrite: Rewrite,
 
 
 def ending(connection: Connection, topic: TopicRow) -> dict[str, int | None]:
-    """Rewrites being ended by commit id, with the stored sequence number."""
+    """By commit id, with the noted sequence number."""
     found = connection.execute(
         "SELECT name, (value->>'sequence')::bigint FROM metadata WHERE topic_id = %s AND key = %s", (topic.id, _ENDING)
     )
@@ -80,7 +77,6 @@ def ending(connection: Connection, topic: TopicRow) -> dict[str, int | None]:
 
 
 def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Replace known rows of old files by rows of new ones."""
     topics.lock(connection, topic)
     for group in rewrite.groups:
         _replace(connection, topic, rewrite, group)
@@ -91,7 +87,7 @@ def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def forget(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
-    """Mark a rewrite as settled: recorded, or never landing. Its files' bounds may have keys that are erased later."""
+    """The rewrite is recorded, or never lands. Its files' bounds may have keys that are erased later."""
     connection.execute(
         "UPDATE metadata SET deleted = true, value = '{}', updated = now()"
         " WHERE topic_id = %s AND key = %s AND name = %s",

@@ -33,17 +33,14 @@ POOLER_ERRORS: Final = (psycopg.errors.InvalidSqlStatementName, psycopg.errors.D
 
 
 def is_behind_pooler(connection: psycopg.Connection[TupleRow]) -> bool:
-    """Whether the greeting process isn't the server's, as with any pooler."""
+    """As with any pooler, the greeting process isn't the server's."""
     return connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,)
 
 
 def refuse_shared_sessions(
     first: psycopg.Connection[TupleRow], second: psycopg.Connection[TupleRow], where: dict[str, object]
 ) -> None:
-    """Raise RegistryPooled if clients share sessions.
-
-    Connections must be in autocommit mode. Leaves only an empty custom setting.
-    """
+    """Raise RegistryPooled if clients share sessions. Connections must be in autocommit mode."""
     first.prepare_threshold = second.prepare_threshold = None
     try:
         is_shared = _are_shared(first, second)
@@ -56,7 +53,7 @@ def refuse_shared_sessions(
 
 
 def mark(connection: psycopg.Connection[TupleRow], token: str) -> None:
-    """Leave a setting in the session, which a pooler should reset before it gives the session to another client."""
+    """Leave a setting that a pooler should reset before it gives the session to another client."""
     connection.execute("SELECT set_config(%s, %s, false)", (_PROBE, token))
 
 

@@ -1,6 +1,6 @@
 """Connections to the registry's database, migrations, and errors (docs/troubleshooting.md).
 
-Errors name host, port, database and user, never the password. Transactions are atomic.
+Errors name host, port, database and user, never the password.
 """
 
 from __future__ import annotations
@@ -61,8 +61,6 @@ class Rehearsal:
 
 
 class _Pooled(psycopg.Connection[TupleRow]):
-    """A connection of the pool, and when it was last used."""
-
     used = -math.inf
 
 
@@ -74,8 +72,8 @@ class Postgres:
     ) -> None:
         """Without `may_write` all transactions are read-only.
 
-        With `answers_within` calls fail after these seconds without an answer, even on a silent network. Statements of
-        readers are ended then, too.
+        With `answers_within` calls fail after these seconds without an answer, even on a silent network, and readers'
+        statements are ended.
         """
         self._conninfo, self._where = _read_dsn(dsn, answers_within)
         self._configure = partial(configure_session, may_write=may_write, answers_within=answers_within)
@@ -96,7 +94,7 @@ class Postgres:
 
     @classmethod
     def migrated(cls, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> Self:
-        """Open and apply missing migrations. Raises RegistryOutdated if the database is newer."""
+        """Raises RegistryOutdated if the database is newer."""
         database = cls(dsn, connections=connections, answers_within=answers_within)
         with database._closed_on_error():
             database.migrate()
@@ -104,7 +102,7 @@ class Postgres:
 
     @classmethod
     def read_only(cls, dsn: str, *, connections: int = 4, answers_within: float | None = None) -> Self:
-        """Open for reading. Raises RegistryNotMigrated or RegistryOutdated for other versions."""
+        """Raises RegistryNotMigrated or RegistryOutdated for other versions."""
         database = cls(dsn, connections=connections, may_write=False, answers_within=answers_within)
         with database._closed_on_error():
             database.check_migrated()
@@ -115,19 +113,18 @@ class Postgres:
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """A connection in a transaction, rolled back if the block raises."""
         with self.in_our_words(), self._connection() as connection, connection.transaction():
             yield connection
 
     @contextmanager
     def statements(self) -> Iterator[Connection]:
-        """A connection outside transactions, without locks between statements."""
+        """Outside transactions, without locks between statements."""
         with self.in_our_words(), self._connection() as connection:
             yield connection
 
     @contextmanager
     def session(self) -> Iterator[Connection]:
-        """A separate connection outside the pool, exempt from `idle_session_timeout`."""
+        """A connection outside the pool, exempt from `idle_session_timeout`."""
         connection = self._connect()
         try:
             with self.in_our_words():
@@ -139,7 +136,7 @@ class Postgres:
             connection.close()
 
     def migrate(self) -> tuple[str, ...]:
-        """Returns their names. One process at a time applies them."""
+        """Returns the names. One process at a time applies them."""
         with self.transaction() as connection:
             return self._apply_missing(connection)
 
@@ -192,7 +189,6 @@ class Postgres:
             raise RegistryNotMigrated(msg, **self._where)
 
     def in_our_words(self) -> AbstractContextManager[None]:
-        """Translate psycopg's exceptions to RegistryError."""
         return registry_errors(self._where)
 
     @contextmanager
@@ -263,10 +259,7 @@ def configure_session(connection: Connection, *, may_write: bool, answers_within
 
 
 def _check(connection: _Pooled) -> None:
-    """Raise psycopg's exceptions for a broken connection.
-
-    A silent network shows only at the next statement.
-    """
+    """Raise psycopg's exceptions for a broken connection. A silent network shows only at the next statement."""
     if time.monotonic() - connection.used < TRUSTED_SECONDS:
         coming = select.poll()
         coming.register(connection.fileno(), select.POLLIN)

@@ -234,7 +234,7 @@ class Erasures(Part):
 
 
 class KnownFiles(Part):
-    """Files that the registry needs, and claims of runs on uploads."""
+    """Needed files, and claims of runs on uploads."""
 
     file_states = in_transaction(known_files.file_states)
     renew = in_transaction(known_files.renew)
@@ -247,9 +247,9 @@ class KnownFiles(Part):
 
     @contextmanager
     def nothing_staged(self, topic: TopicRow, files: Mapping[str, str]) -> Iterator[known_files.Standstill]:
-        """The state of `files` (paths with ULIDs). In the block nothing is staged and no rewrite begins.
+        """In the block nothing of the topic is staged and no rewrite begins, as long as `Standstill.check` passes.
 
-        As long as `Standstill.check` passes. Keep it short: other processes give up after a minute.
+        `files` are paths with ULIDs. Keep it short: other processes give up after a minute.
         """
         with self._postgres.transaction() as connection:
             topics.lock(connection, topic)
@@ -334,7 +334,7 @@ class LastKnown(Part):
 
 
 class _Opened:
-    """An open registry. Thread-safe, not fork-safe."""
+    """Thread-safe, not fork-safe."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -350,7 +350,7 @@ class _Opened:
 
 
 class RegistryReader(_Opened):
-    """The registry for readers of archives, with SELECT only, also on a replica.
+    """The registry with SELECT only, also on a replica.
 
     Opening raises RegistryNotMigrated or RegistryOutdated for other versions. `answers_within` is as in Registry.
     """
@@ -398,16 +398,13 @@ class Registry(_Opened):
 
     @contextmanager
     def leases(self) -> Iterator[Leases]:
-        """A run's leases, on one connection until the block ends.
-
-        They save duplicate work; correctness never depends on them.
-        """
+        """On one connection until the block ends."""
         with self._postgres.session() as connection:
             yield Leases(self._postgres, connection)
 
     @contextmanager
     def lease(self, topic: TopicRow) -> Iterator[bool]:
-        """One topic's lease until the block ends. False if another process holds it."""
+        """False if another process holds the lease."""
         with self.leases() as leases:
             yield not leases.take((topic,))
 
@@ -422,10 +419,9 @@ class Registry(_Opened):
         account: Sequence[Interval] = (),
         retained: Retained | None = None,
     ) -> Restored:
-        """Add what the registry lacks of a topic.
+        """Add rows that the registry lacks. `retained` are retention, holds and erasures.
 
-        `account` is the journal's; `retained` are retention, holds and erasures. Raises RegistryBehind for a table with
-        another UUID.
+        Raises RegistryBehind for a table with another UUID.
         """
         with self._postgres.transaction() as connection:
             topics.check_table(connection, topic, table_uuid)

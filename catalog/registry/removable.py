@@ -39,7 +39,7 @@ FROM held WHERE {chosen} ORDER BY partition, start_offset, part
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovableRange:
-    """Offsets of which the table must have `expected` rows, by the account.
+    """Offsets of which the table must have `expected` rows.
 
     `paths` are recorded files with `rows` of them. Rows may be in any file.
     """
@@ -56,10 +56,9 @@ class RemovableRange:
 def ranges(
     connection: Connection, topic: TopicRow, below: Mapping[int, int] | None = None
 ) -> tuple[RemovableRange, ...]:
-    """Offsets with expected rows or files, sorted.
+    """Offsets `below` by partition, or all, plus everything in the same files.
 
-    `below` limits them by partition, plus all in the same files. Call it first in a transaction, before loading the
-    table.
+    Call it first in a transaction, before loading the table.
     """
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
     if below is None:
@@ -72,8 +71,6 @@ def ranges(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Recorded:
-    """A committed range in `files`."""
-
     id: str
     offsets: OffsetRange
     paths: tuple[str, ...]
@@ -121,7 +118,7 @@ def now(connection: Connection) -> float:
 
 
 def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
-    """Paths, with the commit that removed them."""
+    """By path, the commit that removed it."""
     found = connection.execute(
         "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %s AND state = 'replaced'"
         " AND path IS NOT NULL AND split_part(reason, ':', 1) = ANY(%s) ORDER BY path, id",
@@ -131,7 +128,7 @@ def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | No
 
 
 def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRange, ...]:
-    """Files possibly in the store with records below first offsets, each as a range, whatever removed it."""
+    """Files possibly in the store with records below first offsets."""
     found = connection.execute(
         "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"  # noqa: S608 - no input
         " JOIN first_offsets AS first USING (topic_id) WHERE topic_id = %s AND first.partition = files.partition"

@@ -1,4 +1,4 @@
-"""Rows of `files` for files that left the table: restored by a rebuild, and noted for files of other engines."""
+"""Rows of `files` for files that left the table, from a rebuild or of other engines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ON CONFLICT DO NOTHING
 
 
 def restore(connection: Connection, topic: TopicRow, replaced: Iterable[ReplacedFile]) -> int:
-    """Add files that the registry doesn't know; return their number. Existing rows stay."""
+    """Existing rows stay. Returns the number of added ones."""
     rows = list(_rows(topic, replaced))
     if not rows:
         return 0

@@ -39,10 +39,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retained:
-    """First offsets, holds, erased spans with their commit, and files that left the table.
-
-    `first_offsets` are the journal's, `claimed_offsets` the table's.
-    """
+    """`first_offsets` are the journal's, `claimed_offsets` the table's. `erased` spans have their commit."""
 
     first_offsets: Mapping[int, int] = field(default_factory=dict)
     claimed_offsets: Mapping[int, int] = field(default_factory=dict)
@@ -71,10 +68,7 @@ def restore(
     ranges: Sequence[StoredRange],
     account: Sequence[Interval] = (),
 ) -> Restored:
-    """Add the ledger up to `state`, the table's ranges, and the account.
-
-    Raises RegistryError if a version has another schema.
-    """
+    """Add the ledger up to `state`, ranges and account. Raises RegistryError if a version has another schema."""
     topics.lock(connection, topic)
     if not files.accepted_ends(connection, topic):
         files.note_rebuilt(connection, topic)

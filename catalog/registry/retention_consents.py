@@ -12,7 +12,7 @@ from catalog.registry.postgres import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionConsent:
-    """Consent to limits of a topic, or a request with its reason."""
+    """Consent to a topic's limits, or a request with its reason."""
 
     reason: str
     is_given: bool
@@ -20,7 +20,7 @@ class RetentionConsent:
 
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, Mapping[str, RetentionConsent]]:
-    """Consents by topic id and limits."""
+    """By topic id and limits."""
     found: dict[int, dict[str, RetentionConsent]] = defaultdict(dict)
     rows = connection.execute(
         "SELECT topic_id, limits, reason, given_at IS NOT NULL, given_by FROM retention_consents"
@@ -33,7 +33,7 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, M
 
 
 def request(connection: Connection, topic: TopicRow, limits: str, reason: str) -> None:
-    """Record waiting limits. Given consent stays."""
+    """Given consent stays."""
     connection.execute(
         "INSERT INTO retention_consents (topic_id, limits, reason) VALUES (%s, %s, %s)"
         " ON CONFLICT (topic_id, limits) DO UPDATE SET reason = excluded.reason"

@@ -20,19 +20,17 @@ _NOW_MS: Final = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewritingRun:
-    """A run: its begin in ms since 1970, and seconds without a sign of life."""
-
     id: str
     begun_ms: int
     silent_seconds: float
 
     def is_alive(self, grace: float) -> bool:
-        """Whether it may still run. Signs of life are minutes apart, so a shorter `grace` than an hour says nothing."""
+        """Signs of life are minutes apart, so a `grace` below an hour says nothing."""
         return self.silent_seconds < max(grace, LEAST_GRACE)
 
 
 def note(connection: Connection, topic: TopicRow, run_id: str) -> None:
-    """Record a run's begin or sign of life. Removes runs dead for long."""
+    """A run's begin or sign of life. Removes runs that are long dead."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value)"  # noqa: S608 - no input
         f" VALUES (%s, %s, %s, jsonb_build_object('begun_ms', {_NOW_MS}))"

@@ -19,10 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredChange:
-    """A change on top of `base_version` to a version with this fingerprint.
-
-    `changes` break queries. Without `approved_at` it waits.
-    """
+    """`changes` break queries. Without `approved_at` it waits."""
 
     base_version: int
     fingerprint: str
@@ -62,7 +59,7 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, t
 def note_waiting(
     connection: Connection, topic: TopicRow, *, base_version: int, fingerprint: str, changes: Iterable[Change]
 ) -> None:
-    """Record the waiting change, replacing earlier ones; approvals stay."""
+    """Replaces earlier waiting changes; approvals stay."""
     connection.execute(
         "DELETE FROM schema_changes WHERE topic_id = %s AND approved_at IS NULL"
         " AND (base_version, fingerprint) <> (%s, %s)",
@@ -88,7 +85,6 @@ def approve(
     changes: Iterable[Change],
     by: str,
 ) -> None:
-    """Record an approval. Idempotent."""
     connection.execute(
         "INSERT INTO schema_changes (topic_id, base_version, fingerprint, changes, approved_at, approved_by)"
         " VALUES (%s, %s, %s, %s, now(), %s) ON CONFLICT (topic_id, base_version, fingerprint) DO UPDATE"

@@ -1,7 +1,6 @@
 """The nodes of `archiver serve kafka`, by the database's clock.
 
-Each call is one statement without a transaction: a paused node holds no lock. A view number stands for one set of
-nodes.
+Each call is one statement without a transaction: a paused node holds no lock. A view number has one set of nodes.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class ServeView:
 
 
 def propose(connection: Connection, cluster_id: str, *, host: str, port: int) -> int:
-    """The id for an address: its earlier one, else the lowest free. It may be taken before `join`."""
+    """The address's earlier id, else the lowest free one, which may be taken before `join`."""
     connection.execute("INSERT INTO serve_clusters (cluster_id) VALUES (%s) ON CONFLICT DO NOTHING", (cluster_id,))
     found = connection.execute(
         "SELECT node_id, host = %s AND port = %s, NOT is_live AND heartbeat_at < clock_timestamp() - %s::interval"
@@ -52,7 +51,7 @@ def propose(connection: Connection, cluster_id: str, *, host: str, port: int) ->
 
 
 def join(connection: Connection, cluster_id: str, node: ServeNode, *, lost_after: float) -> ServeNode | None:
-    """Become a live node. If another run lives under the id, return it and do nothing."""
+    """If another run lives under the id, return it and do nothing."""
     connection.execute("INSERT INTO serve_clusters (cluster_id) VALUES (%s) ON CONFLICT DO NOTHING", (cluster_id,))
     joined = connection.execute(
         "WITH joined AS ("
@@ -83,7 +82,7 @@ def join(connection: Connection, cluster_id: str, node: ServeNode, *, lost_after
 def beat(
     connection: Connection, cluster_id: str, *, node_id: int, incarnation: UUID, seen_view: int
 ) -> ServeView | None:
-    """Record a heartbeat and the seen view. None if this run was given up."""
+    """Store the seen view; return the current one, None if this run was given up."""
     alive = connection.execute(
         "UPDATE serve_nodes SET heartbeat_at = clock_timestamp(), seen_view = greatest(seen_view, %s)"
         " WHERE cluster_id = %s AND node_id = %s AND incarnation = %s AND is_live RETURNING 1",
@@ -121,7 +120,7 @@ def give_up_lost(connection: Connection, cluster_id: str) -> bool:
 
 
 def leave(connection: Connection, cluster_id: str, *, node_id: int, incarnation: UUID) -> None:
-    """Leave in order. The id stays reserved for the address for a while."""
+    """The id stays reserved for the address for a while."""
     connection.execute(
         "WITH gone AS (UPDATE serve_nodes SET is_live = false WHERE cluster_id = %(cluster)s AND node_id = %(node)s"
         " AND incarnation = %(incarnation)s AND is_live RETURNING 1)"
@@ -131,7 +130,6 @@ def leave(connection: Connection, cluster_id: str, *, node_id: int, incarnation:
 
 
 def others(connection: Connection, cluster_id: str) -> tuple[str, ...]:
-    """Other clusters with live nodes."""
     found = connection.execute(
         "SELECT DISTINCT cluster_id FROM serve_nodes WHERE cluster_id <> %s AND is_live"
         " AND heartbeat_at + lost_after >= clock_timestamp() ORDER BY cluster_id",

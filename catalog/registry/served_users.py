@@ -12,7 +12,7 @@ from catalog.registry.postgres import Connection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScramKeys:
-    """A user's stored keys for one SCRAM mechanism."""
+    """A user's keys for one SCRAM mechanism."""
 
     mechanism: str
     salt: bytes = field(repr=False)
@@ -24,7 +24,7 @@ class ScramKeys:
 
 @dataclass(frozen=True, slots=True)
 class EveryUser:
-    """All users with keys, and the database's secret, from which unknown users get their salts."""
+    """Unknown users get their salts from the database's `secret`."""
 
     keys: dict[str, tuple[ScramKeys, ...]]
     secret: bytes = field(repr=False)
@@ -53,7 +53,7 @@ def every(connection: Connection) -> EveryUser:
 
 
 def keep(connection: Connection, name: str, keys: Iterable[ScramKeys], *, is_new: bool) -> None:
-    """Store a user's keys. Raises RegistryError if the user exists with `is_new`, or is missing without."""
+    """Raises RegistryError if the user exists with `is_new`, or is missing without."""
     gone = connection.execute("DELETE FROM served_users WHERE name = %s", (name,)).rowcount
     if is_new and gone:
         raise RegistryError("there is a user of this name: `archiver users password` gives them another", user=name)
@@ -71,6 +71,6 @@ def keep(connection: Connection, name: str, keys: Iterable[ScramKeys], *, is_new
 
 
 def remove(connection: Connection, name: str) -> None:
-    """Remove a user. Raises RegistryError if missing."""
+    """Raises RegistryError if the user is missing."""
     if not connection.execute("DELETE FROM served_users WHERE name = %s", (name,)).rowcount:
         raise RegistryError("there is no user of this name: see `archiver users list`", user=name)

@@ -1,4 +1,4 @@
-"""The runs of the term store (`term_runs`), and the data files that they cover. Advisory: searches work without them.
+"""Runs of the term store, and the data files that they cover. Advisory: searches work without them.
 
 The runs of a column that name a file have its postings together, so rows of a file are always deleted together.
 """
@@ -36,7 +36,6 @@ def now_ms(connection: Connection) -> int:
 
 
 def load(connection: Connection, topic: TopicRow, columns: Collection[str] | None = None) -> tuple[TermRun, ...]:
-    """Return the runs of some columns, or of all."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM term_runs WHERE topic_id = %s AND state = 'current'"  # noqa: S608 - no input
         " AND (%s::text[] IS NULL OR column_id = ANY(%s)) ORDER BY id",
@@ -46,7 +45,7 @@ def load(connection: Connection, topic: TopicRow, columns: Collection[str] | Non
 
 
 def state(connection: Connection, topic: TopicRow, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
-    """Return the runs of columns, by their mappings, and the files of `paths` that these cover.
+    """The runs of columns and the files of `paths` that these cover.
 
     The runs of one file are read in one statement: a merge in between can't hide one of them.
     """
@@ -66,7 +65,7 @@ def state(connection: Connection, topic: TopicRow, mappings: Mapping[str, str], 
 
 
 def add(connection: Connection, topic: TopicRow, runs: Sequence[TermRun], paths: Collection[str]) -> None:
-    """Register the runs of a column that have the postings of these files together."""
+    """The runs of a column have the postings of these files together."""
     topics.lock(connection, topic)
     for run in runs:
         _insert(connection, topic, run)
@@ -78,7 +77,7 @@ def add(connection: Connection, topic: TopicRow, runs: Sequence[TermRun], paths:
 
 
 def replace(connection: Connection, topic: TopicRow, run: TermRun, merged: Collection[str]) -> bool:
-    """Register a run in place of the runs that it was merged of. False if one of these is not current any more."""
+    """False if a `merged` run is no longer current."""
     topics.lock(connection, topic)
     ids = sorted(merged)
     current = connection.execute(
@@ -97,7 +96,7 @@ def replace(connection: Connection, topic: TopicRow, run: TermRun, merged: Colle
 
 
 def drop(connection: Connection, topic: TopicRow, ids: Collection[str]) -> None:
-    """Take runs out of use. Their files are not covered any more, also by other runs of the column."""
+    """Their files aren't covered any more, also by other runs of the column."""
     topics.lock(connection, topic)
     connection.execute(
         "DELETE FROM term_run_files AS file USING term_run_files AS gone, term_runs AS run, term_runs AS dropped"
@@ -112,7 +111,7 @@ def drop(connection: Connection, topic: TopicRow, ids: Collection[str]) -> None:
 
 
 def forget_files(connection: Connection, topic: TopicRow, kept: Collection[str]) -> tuple[str, ...]:
-    """Forget the files that aren't in `kept`. Returns the current runs that cover no file any more."""
+    """Returns the current runs that cover no file any more."""
     topics.lock(connection, topic)
     connection.execute(
         "DELETE FROM term_run_files AS file USING term_runs AS run WHERE run.id = file.run_id AND run.topic_id = %s"
@@ -128,7 +127,7 @@ def forget_files(connection: Connection, topic: TopicRow, kept: Collection[str])
 
 
 def dropped(connection: Connection, topic: TopicRow) -> dict[str, str]:
-    """Return the paths of runs that wait for the deletion of their objects, by id."""
+    """Paths, by id, of objects to delete."""
     rows = connection.execute(
         "SELECT id, path FROM term_runs WHERE topic_id = %s AND state = 'dropped' ORDER BY id", (topic.id,)
     )
@@ -136,14 +135,14 @@ def dropped(connection: Connection, topic: TopicRow) -> dict[str, str]:
 
 
 def forget(connection: Connection, topic: TopicRow, run_id: str) -> None:
-    """Forget a dropped run, whose object is deleted."""
+    """Call it after the object of a dropped run is deleted."""
     connection.execute(
         "DELETE FROM term_runs WHERE topic_id = %s AND id = %s AND state = 'dropped'", (topic.id, run_id)
     )
 
 
 def note_folder(connection: Connection, topic: TopicRow, folder: str) -> None:
-    """Note a folder before runs are uploaded to it, in `metadata`, so that it is listed after `location` changes."""
+    """Call it before uploads, so that the folder is listed after `location` changes."""
     connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, '{}')"
         " ON CONFLICT (topic_id, key, name) DO UPDATE SET updated = now()",
@@ -152,7 +151,6 @@ def note_folder(connection: Connection, topic: TopicRow, folder: str) -> None:
 
 
 def folders(connection: Connection, topic: TopicRow) -> tuple[str, ...]:
-    """Return the folders that may have objects: noted folders, and folders of runs."""
     rows = connection.execute(
         "SELECT name FROM metadata WHERE topic_id = %(topic)s AND key = %(key)s"
         " UNION SELECT regexp_replace(path, '/[^/]+/[^/]+$', '') FROM term_runs WHERE topic_id = %(topic)s ORDER BY 1",
@@ -162,7 +160,7 @@ def folders(connection: Connection, topic: TopicRow) -> tuple[str, ...]:
 
 
 def forget_folder(connection: Connection, topic: TopicRow, folder: str) -> None:
-    """Forget a folder without objects, except if a build noted it in the last hour."""
+    """Only a folder without objects. One noted by a build in the last hour stays."""
     connection.execute(
         "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND updated < now() - interval '1 hour'",
         (topic.id, _FOLDER, folder),

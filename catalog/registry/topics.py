@@ -16,10 +16,9 @@ _COLUMNS = "id, cluster_id, topic, topic_id, table_name"
 
 
 def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: UUID | None, table: str) -> TopicRow:
-    """The topic's row, created on first sight.
+    """A table name is fixed when the table was made.
 
-    A table name is fixed when the table was made. Raises TableTaken if topic or table belong elsewhere, TopicRecreated
-    if Kafka's id differs.
+    Raises TableTaken if topic or table belong elsewhere, TopicRecreated if Kafka's id differs.
     """
     connection.execute(
         "INSERT INTO topics (cluster_id, topic, topic_id, table_name) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
@@ -45,7 +44,6 @@ def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: U
 
 
 def find(connection: Connection, *, cluster_id: str, topic: str, table_uuid: UUID | None = None) -> TopicRow | None:
-    """The topic's row, if known, and with this `table_uuid` if given."""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM topics WHERE cluster_id = %s AND topic = %s"  # noqa: S608 - column names, no input
         " AND coalesce(table_uuid = %s, true)",

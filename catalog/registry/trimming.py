@@ -1,4 +1,7 @@
-"""Shrink rows of old ranges, dropping column statistics (docs/adr/0028). Adjacent ranges without files are joined."""
+"""Shrink rows of old ranges, dropping column statistics (docs/adr/0028).
+
+Adjacent ranges without files are joined.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +43,7 @@ class Trimmed:
 
 
 def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, batch: int = BATCH) -> Trimmed:
-    """Trim a batch of the oldest rows, committed at least `days` ago.
-
-    Also removes settled rewrites of that age.
-    """
+    """A batch of rows committed at least `days` ago, and settled rewrites of that age."""
     topics.lock(connection, topic)
     old = {"topic": topic.id, "days": int(days), "batch": batch}
     found = connection.execute(_CANDIDATES, old).fetchall()
@@ -71,10 +71,7 @@ def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, ba
 
 
 def ended_files(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS) -> dict[str, str]:
-    """Files that left the table at least `days` ago, which the store may lack: paths with ids.
-
-    Call `forget_deleted` for missing ones.
-    """
+    """The store may lack these files: then call `forget_deleted`."""
     found = connection.execute(
         "SELECT path, id FROM files WHERE topic_id = %s AND state IN ('rejected', 'replaced') AND path IS NOT NULL"
         " AND coalesce(committed_at, to_timestamp(created_ms / 1000.0)) < now() - make_interval(secs => %s)",
@@ -84,7 +81,7 @@ def ended_files(connection: Connection, topic: TopicRow, *, days: float = KEPT_D
 
 
 def forget_deleted(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> None:
-    """Remove rows of rejected or replaced files that were deleted: paths with ULIDs."""
+    """`files` are paths with ULIDs, rejected or replaced."""
     connection.execute(
         "DELETE FROM files WHERE topic_id = %s AND state IN ('rejected', 'replaced')"
         " AND (path = ANY(%s) OR id = ANY(%s)) AND substring(path from '[^/]*$') = ANY(%s)",

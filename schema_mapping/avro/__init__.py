@@ -1,4 +1,4 @@
-"""Avro as a value format: schemas, columns, and the codec by writer schemas.
+"""Avro as a value format.
 
 Other packages use `schema`, and mappings through `schema_mapping`.
 """

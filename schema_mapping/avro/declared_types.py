@@ -1,4 +1,4 @@
-"""The fields that columns come from, by path, and their types as in an Avro schema."""
+"""Fields of columns by path, with Avro's types."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from schema_mapping.value_format import DeclaredField
 
 
 def declared_field(columns: WriterColumns, renamed: Renamed, path: Path) -> DeclaredField:
-    """Return the field of a column, list or map. Raises KeyError if there is none."""
+    """Raises KeyError if no column, list or map has the path."""
     struct: str | None = columns.root
     field: StructField | None = None
     for step in path:
@@ -40,7 +40,7 @@ def declared_field(columns: WriterColumns, renamed: Renamed, path: Path) -> Decl
 
 
 def type_text(kind: AvroType) -> str:  # noqa: PLR0911 - a table of types
-    """Return the type as in `array<string>`, `union<null, shop.Order>`, `timestamp-millis`."""
+    """As in `array<string>`, `union<null, shop.Order>`, `timestamp-millis`."""
     match kind:
         case PrimitiveType(name, logical):
             return logical or name

@@ -25,9 +25,9 @@ def decode(
 ) -> pa.StructArray:
     """Decode to rows of `programs.arrow_type`; null and NOT_ONE values are null rows.
 
-    `which` gives each value's writer (None: the first). `prefix_lengths` are of envelopes, kept as `__prefix__`;
-    offsets in `__err__` include them. Values beyond `programs.value_memory`, or 2 GiB of a column, are `too_large`.
-    Raises KernelError if values aren't binary, RowsTooLargeError if they exceed a limit only together.
+    `which` gives each value's writer (None: the first). `prefix_lengths` are of envelopes; offsets in `__err__` include
+    them. Values beyond `programs.value_memory`, or 2 GiB of a column, are `too_large`. Raises KernelError if values
+    aren't binary, RowsTooLargeError if they exceed a limit only together.
     """
     writers = checked_numbers(which, np.int16, len(values))
     prefixes = checked_numbers(prefix_lengths, np.int32, len(values))

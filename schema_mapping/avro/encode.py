@@ -22,9 +22,9 @@ PROBLEMS: Final = {
 
 
 def encode(rows: pa.StructArray, programs: WriterPrograms) -> pa.BinaryArray | pa.LargeBinaryArray:
-    """Return the original values bit for bit; large binary above 2 GiB.
+    """Return the values bit for bit; large binary above 2 GiB.
 
-    Raises KernelError if the rows don't have the mapping's columns, or the mapping can't have decoded a row.
+    Raises KernelError if the rows have other columns, or the mapping can't have decoded a row.
     """
     if rows.type != programs.arrow_type:
         rows = as_mapped(rows, programs.arrow_type)

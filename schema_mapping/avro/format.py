@@ -1,4 +1,4 @@
-"""Avro as a value format: several writers, one graph of columns."""
+"""Avro as a value format."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class AvroValueFormat:
     name: str = AVRO_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ReadAvroSchema:
-        """Read an AvroSchema. Renamed fields with aliases keep their columns. Raises DescriptorError."""
+        """Renamed fields with aliases keep their columns. Raises DescriptorError."""
         if not isinstance(schema, AvroSchema):
             raise DescriptorError("the schema isn't an Avro schema", root=root, schema=type(schema).__name__)
         check_writers(schema)

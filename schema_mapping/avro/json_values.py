@@ -1,6 +1,6 @@
-"""Shows values as JSON, made from rows. A union's value is under its branch's name.
+"""Values as JSON: bytes in base64, decimals as text, times as ISO 8601.
 
-Bytes are base64, decimals are text, times ISO 8601.
+A union's value is under its branch's name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _encode: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).enc
 
 
 def shown_values(messages: Sequence[str], values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-    """Show values with the fields SHOWN_FIELDS. `messages` are the names of writers' types."""
+    """`messages` are the writers' type names."""
     shown = _shown(messages, values, rows)
     return pa.array(shown, pa.struct([pa.field(name, pa.string()) for name in SHOWN_FIELDS]))
 

@@ -20,7 +20,7 @@ Renamed: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 def renamed_steps(columns: WriterColumns, entries: Iterable[LedgerEntry], root: Root) -> Renamed:
-    """Return steps that aren't the fields' names, by struct."""
+    """Only steps that aren't the fields' names."""
     below: defaultdict[Path, dict[str, str | None]] = defaultdict(dict)
     paths: set[Path] = set()
     for entry in entries:
@@ -70,7 +70,7 @@ def _renamed(fields: Mapping[str, StructField], kept: Mapping[str, str | None]) 
 
 
 def struct_in(holds: Held) -> tuple[str | None, Path]:
-    """Return the struct that a field leads to, or None, and the steps between."""
+    """Also return the steps between."""
     match holds:
         case StructOf(name):
             return name, ()

@@ -1,4 +1,4 @@
-"""A mapping's writers with columns and ids, from which the kernel's tables are compiled."""
+"""Writers with columns and ids, for the kernel's tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schema_mapping.columns.ids import ColumnIds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedWriters:
-    """`types` are of each writer, the newest first. `renamed` has the steps of renamed fields."""
+    """`types` are the writers', newest first. `renamed` has renamed fields' steps."""
 
     types: tuple[AvroTypes, ...]
     columns: WriterColumns

@@ -1,4 +1,4 @@
-"""The compiled mapping of Avro values. Picklable, hashable, equal by what it was compiled from."""
+"""The mapping of Avro values. Picklable, hashable, equal by its sources."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AvroMapping:
-    """The columns of Avro values, and the codec. `writers` are normal texts, the newest first.
+    """`writers` are normal texts, newest first; `renamed` has renamed fields' steps.
 
-    `renamed` has the steps of renamed fields. `fingerprint` is SHA-256 over writers and options, not ids.
+    `fingerprint` is SHA-256 over writers and options, not ids.
     """
 
     writers: tuple[str, ...]
@@ -49,7 +49,6 @@ class AvroMapping:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The names of the writers' types, to which `which` in `decode` gives indexes."""
         return message_names(self.writers)
 
     @cached_property
@@ -94,7 +93,7 @@ class AvroMapping:
 
     @property
     def takes_dictionaries(self) -> bool:
-        """False: texts of enums are looked up by their bytes."""
+        """Texts of enums are looked up by their bytes."""
         return False
 
     @cached_property
@@ -117,13 +116,13 @@ class AvroMapping:
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
-        """See ValueMapping. `which` are writers; the newest is the default."""
+        """`which` are writers; the default is the newest."""
         from schema_mapping.avro.decode import decode
 
         return decode(values, self.programs, which=which, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Return the values byte for byte. Raises KernelError for rows of another type."""
+        """Raises KernelError for rows of another type."""
         from schema_mapping.avro.encode import encode
 
         return encode(rows, self.programs)
@@ -184,7 +183,7 @@ def compiled(
     keep_raw: bool,
     ids: ColumnIds,
 ) -> AvroMapping:
-    """Return the mapping of writers. Raises DescriptorError if the ids belong to other schemas."""
+    """Raises DescriptorError if the ids belong to other schemas."""
     mapping = AvroMapping(writers=writers, renamed=renamed, ids=ids, options=options, keep_raw=keep_raw)
     _ = mapping.arrow_type
     return mapping
@@ -193,7 +192,7 @@ def compiled(
 def compile_avro(
     schema: AvroSchema, renamed: Renamed, ids: ColumnIds, options: MappingOptions, *, keep_raw: bool
 ) -> AvroMapping:
-    """Raise what `compiled` raises."""
+    """Raises the errors of `compiled`."""
     writers = tuple(normal(text) for text in schema.writers)
     steps = tuple((struct, tuple(sorted(names.items()))) for struct, names in sorted(renamed.items()))
     return compiled(writers, steps, options, keep_raw, ids)

@@ -1,4 +1,4 @@
-"""The normal text of an Avro schema: all that bytes and columns depend on, in one form.
+"""An Avro schema's normal text: all that bytes and columns depend on.
 
 Unlike the parsing canonical form it keeps logical types and aliases.
 """

@@ -1,6 +1,6 @@
 """Compiles writers to the kernel's tables.
 
-Types become nodes that fill columns, or only check bytes if there is no column or the struct is cut.
+Nodes fill columns, or only check bytes if there is no column or the struct is cut.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BLOCKS_100_SIZED: Final = "blocks_100_sized"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WriterPrograms:
-    """The tables for `decode` and `encode`. `value_memory` limits the bytes of one value's rows."""
+    """`value_memory` limits the bytes of one value's rows."""
 
     tables: Tables
     root: StructOutput
@@ -60,10 +60,7 @@ def compile_programs(writers: MappedWriters) -> WriterPrograms:
 
 
 def form_texts(writers: int) -> tuple[str, ...]:
-    """Return each writer's `__form__`: canonical, then with sized blocks. The newest one's first is "".
-
-    Rows name a writer by its index in the mapping.
-    """
+    """The canonical form and sized blocks, by writer. The newest one's first is ""."""
     named = [f"writer_{number}" if number else "" for number in range(writers)]
     return tuple(form for name in named for form in (name, "_".join(filter(None, (name, BLOCKS_100_SIZED)))))
 

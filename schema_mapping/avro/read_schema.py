@@ -1,6 +1,6 @@
-"""Reads Avro schemas: JSON with names, namespaces, logical types and references.
+"""Reads Avro schemas, as leniently as readers in other languages.
 
-As lenient as readers in other languages: any characters in names; misplaced logical types are ignored.
+Names may have any characters; misplaced logical types are ignored.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ MOST_NESTED: Final = 40
 
 
 def read_types(text: str, references: Iterable[str] = ()) -> AvroTypes:
-    """Read a schema with `references`, in any order.
-
-    Raises DescriptorError for a bad text or an undefined type.
-    """
+    """`references` may be in any order. Raises DescriptorError for a bad text or an undefined type."""
     reading = _SchemaText()
     try:
         reading.define(references)
@@ -77,7 +74,7 @@ class _SchemaText:
         self._named: dict[str, AvroType] = {}
 
     def define(self, references: Iterable[str]) -> None:
-        """Read references in the order of their needs."""
+        """Read each reference after the ones that it needs."""
         waiting = [_parsed(text) for text in references]
         while waiting:
             left = []
@@ -153,7 +150,7 @@ class _SchemaText:
                 return self._by_name(kind, namespace)
 
     def _inner(self, schema: Any, namespace: str) -> AvroType:
-        """Read items or values. Raises DescriptorError if columns would nest deeper than Parquet readers allow."""
+        """Raises DescriptorError if columns would nest deeper than Parquet readers allow."""
         self._nested += 1
         try:
             if self._nested > MOST_NESTED:
@@ -205,7 +202,7 @@ def _primitive(kind: PrimitiveType, schema: Mapping[str, Any]) -> AvroType:
 
 
 def _digits(schema: Mapping[str, Any], size: int | None = None) -> DecimalDigits | None:
-    """Return a decimal's digits. None if it is malformed or has too many for a column."""
+    """None if they are malformed or too many for a column."""
     precision, scale = schema.get("precision"), schema.get("scale", 0)
     if schema.get("logicalType") != "decimal" or type(precision) is not int or type(scale) is not int:
         return None
@@ -269,7 +266,7 @@ def _short(value: object) -> str:
 
 
 def _reached(root: AvroType, records: Mapping[str, RecordType]) -> dict[str, RecordType]:
-    """Return the records that a type leads to, in order of first use."""
+    """In order of first use."""
     reached: dict[str, RecordType] = {}
     waiting = [root]
     while waiting:

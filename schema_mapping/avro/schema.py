@@ -19,9 +19,9 @@ _SHORT: Final = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvroSchema:
-    """The schemas that values are written with, the newest first, without repetitions.
+    """Writers' texts without references, newest first, without repetitions.
 
-    `writers` are texts without references. `envelope` is the newest one's, for a coerced replay.
+    `envelope` is the newest one's, for a coerced replay.
     """
 
     writers: tuple[str, ...]
@@ -29,7 +29,7 @@ class AvroSchema:
 
     @classmethod
     def of(cls, *texts: str, references: tuple[str, ...] = (), envelope: bytes | None = None) -> Self:
-        """Raise DescriptorError if a text isn't an Avro schema."""
+        """Raises DescriptorError if a text isn't an Avro schema."""
         writers = tuple(complete_text(text, references) for text in texts)
         return cls(writers=distinct(writers), envelope=envelope)
 
@@ -39,7 +39,7 @@ class AvroSchema:
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """The writers' type names; an older writer's ends with the beginning of its fingerprint."""
+        """An older name ends with the beginning of its fingerprint."""
         return message_names(self.writers)
 
     def to_json(self) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def message_names(writers: tuple[str, ...]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=512)
 def types_of(text: str) -> AvroTypes:
-    """Raise DescriptorError if the text isn't an Avro schema."""
+    """Raises DescriptorError if the text isn't an Avro schema."""
     return read_types(text)
 
 
@@ -87,7 +87,7 @@ def writer_fingerprint(text: str) -> str:
 
 
 def check_writers(schema: AvroSchema) -> None:
-    """Raise DescriptorError for no writers, or more than rows can name."""
+    """Raises DescriptorError for no writers, or more than rows can name."""
     if not 1 <= len(schema.writers) <= MOST_WRITERS:
         raise DescriptorError(
             f"values may be written with 1 to {MOST_WRITERS} Avro schemas at a time", writers=len(schema.writers)

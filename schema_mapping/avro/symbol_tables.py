@@ -19,7 +19,7 @@ class SymbolTables:
         self._enums: dict[tuple[str, ...], tuple[int, int, int]] = {}
 
     def add(self, symbols: tuple[str, ...]) -> tuple[int, int, int]:
-        """Return the first symbol, the place in the lookup, and the mask of hashes."""
+        """Return the first symbol, its place, and the mask of hashes."""
         if symbols not in self._enums:
             self._enums[symbols] = self._add(symbols)
         return self._enums[symbols]

@@ -1,4 +1,4 @@
-"""The types of an Avro schema: what bytes and columns depend on.
+"""Avro types: all that bytes and columns depend on.
 
 Records are named in `AvroTypes.records`, as they may contain themselves.
 """
@@ -55,7 +55,7 @@ class DecimalBytes:
 
 @dataclass(frozen=True, slots=True)
 class FixedBytes:
-    """Byte strings of one size: plain, a decimal or a uuid."""
+    """Plain, a decimal or a uuid."""
 
     name: str
     size: int
@@ -124,7 +124,7 @@ class AvroTypes:
 
 
 def type_name(kind: AvroType) -> str:
-    """Return a branch's name: a full name, or an unnamed type's name."""
+    """A full name, or an unnamed type's name."""
     match kind:
         case PrimitiveType():
             return kind.kind
@@ -141,10 +141,7 @@ def type_name(kind: AvroType) -> str:
 
 
 def without_null(kind: AvroType) -> tuple[AvroType, int | None]:
-    """Return the type without null, and the null branch's place or None.
-
-    A union of null and one type becomes that type.
-    """
+    """Also return the null branch's place. A union of null and one type becomes that type."""
     if not isinstance(kind, UnionOf) or NULL not in kind.branches:
         return kind, None
     rest = tuple(branch for branch in kind.branches if branch != NULL)

@@ -1,7 +1,6 @@
-"""The columns of several writers in one graph.
+"""Several writers' columns in one graph, newest writer first.
 
-The first writer is the newest. Fields are matched by name, then by alias. Values whose type no column can hold are kept
-raw.
+Fields are matched by name, then by alias. Values whose type no column can hold are kept raw.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ Fitting: TypeAlias = tuple[int, AvroType, str]
 
 @dataclass(slots=True, kw_only=True)
 class StructField:
-    """A field while writers are joined. Name, type and doc are the newest writer's."""
+    """Name, type and doc are the newest writer's."""
 
     name: str
     type: AvroType
@@ -74,10 +73,9 @@ class StructField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterColumns:
-    """The structs of all writers, and each writer's steps in them.
+    """`steps` has, by a writer's record or union, the step of each field or branch.
 
-    `steps` has, by a writer's record or union, the step of each field or branch with a column. `chosen` is the branch
-    in a union's only column, if that is no struct.
+    `chosen` is the branch in a union's only column, if that is no struct.
     """
 
     root: str
@@ -86,7 +84,7 @@ class WriterColumns:
     chosen: Mapping[tuple[int, UnionOf, str], str]
 
     def graph(self, renamed: Mapping[str, Mapping[str, str]]) -> ColumnGraph:
-        """`renamed` has the steps, by struct, that aren't the fields' names."""
+        """`renamed` has steps that aren't the fields' names."""
         return ColumnGraph(
             root=self.root,
             structs={
@@ -133,7 +131,7 @@ class _Joining:
             self._add(writer, struct, RecordField(name=VALUE, type=kind), steps)
 
     def _join(self, writer: int, kind: AvroType, holds: Held | None, at: str) -> Held | None:  # noqa: PLR0911 - a table of types
-        """Return what holds the writer's type besides `holds`. None if one column can't."""
+        """None if one column can't hold both types."""
         kind, _ = without_null(kind)
         if isinstance(holds, StructOf) and holds.name.endswith("|") and not isinstance(kind, UnionOf):
             return self._branches(writer, UnionOf((kind,)), holds)
@@ -171,7 +169,6 @@ class _Joining:
         return holds
 
     def _add(self, writer: int, struct: str, member: RecordField, steps: dict[str, str]) -> None:
-        """Give a field its column, if one can hold it."""
         if member.type == NULL:
             return
         fields = self.structs[struct]
@@ -213,7 +210,7 @@ class _Joining:
         return holds
 
     def _member(self, writer: int, branch: AvroType, members: Mapping[str, StructField]) -> str:
-        """Return a branch's step by name, alias or a record's simple name; else its name."""
+        """By name, alias or a record's simple name; else the branch's name."""
         name = type_name(branch)
         aliases = {step for step in members if step in self._aliases(writer, branch)}
         short = [step for step in members if step.rpartition(".")[2] == name.rpartition(".")[2]]
@@ -231,7 +228,7 @@ class _Joining:
                 return ()
 
     def _one_branch(self, writer: int, kind: UnionOf, holds: Held, at: str) -> Held | None:
-        """Give a column that isn't a union's to the first branch that it can hold."""
+        """The first branch that the column can hold gets it."""
         for branch in kind.branches:
             column = self._join(writer, branch, holds, at)
             if column is not None:
@@ -241,14 +238,14 @@ class _Joining:
 
 
 def _step_of(fields: Mapping[str, StructField], name: str) -> str | None:
-    """Return the step of the field with this name or alias, or None."""
+    """By name, then by alias."""
     named = (step for step, column in fields.items() if column.name == name)
     renamed = (step for step, column in fields.items() if name in column.aliases)
     return next(named, None) or next(renamed, None)
 
 
 def _branch_name(step: str, members: Mapping[str, StructField]) -> str:
-    """Return the type's simple name, or its full name if that is taken."""
+    """The simple name, or the full name if that is taken."""
     short = step.rpartition(".")[2]
     return step.replace(".", "_") if any(column.name == short for column in members.values()) else short
 

@@ -1,4 +1,4 @@
-"""One writer's nodes, in the order of bytes, and their columns."""
+"""One writer's nodes, in the order of bytes."""
 
 from __future__ import annotations
 
@@ -160,7 +160,6 @@ class WriterNodes:
         return NodeEntry(op=OPS["UNION"], out=out, first=self._block(rows), count=len(rows))
 
     def _member(self, kind: AvroType, output: AnyOutput) -> NodeEntry:
-        """Add a type that isn't a union, in a union's struct."""
         assert isinstance(output, StructOutput)
         if output.whole is not None:
             return self._cut(kind, output)

@@ -1,4 +1,4 @@
-"""Columns of any format: field ids, ledger, evolution, Arrow and Iceberg types."""
+"""Columns of any format."""
 
 __all__ = [
     "arrow",

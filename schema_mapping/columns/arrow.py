@@ -1,4 +1,4 @@
-"""Arrow types and fields with field ids. Nullable, unless `paths.is_required`."""
+"""Arrow types with field ids. Nullable, unless `paths.is_required`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def field_id_of(field: pa.Field) -> int:
 
 
 def scalar_arrow_type(kind: AnyColumnType) -> pa.DataType | None:
-    """Return None for a type that contains other columns."""
+    """None for a type that contains other columns."""
     match kind:
         case DecimalColumn():
             return pa.decimal128(kind.precision, kind.scale)
@@ -63,10 +63,7 @@ def scalar_arrow_type(kind: AnyColumnType) -> pa.DataType | None:
 
 
 def arrow_struct(graph: ColumnGraph, ids: ColumnIds) -> pa.StructType:
-    """Return a key's or value's struct: its fields, `__prefix__`, and the other added columns.
-
-    Raises DescriptorError if the ids belong to another schema.
-    """
+    """Raises DescriptorError for another schema's ids."""
     return _struct(graph, graph.root, (), ids.by_path(), ROOT_SPECIALS)
 
 

@@ -1,4 +1,4 @@
-"""Wraps the kernel's columns as an Arrow struct array, without copies."""
+"""Wraps the kernel's columns without copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FilledColumns(Protocol):
 
 
 def assemble(root: StructOutput, decoder: FilledColumns) -> pa.StructArray:
-    """Take the decoder's columns: call it once."""
+    """Call it once."""
     return _Columns(decoder).build(root, ROOT_SPACE)
 
 

@@ -1,4 +1,4 @@
-"""Which schema changes are compatible for queries (docs/schema-evolution.md). Replays don't need this."""
+"""Which schema changes are compatible for queries (docs/schema-evolution.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class CompatibilityRule(StrEnum):
-    """The value of a rule is the change that breaks it."""
+    """A rule's value is the change that breaks it."""
 
     RENAMED = "renamed"
     REMOVED = "removed"
@@ -44,7 +44,7 @@ class BrokenRule:
 
 
 def broken_rules(changes: Iterable[Change], allowed: Collection[CompatibilityRule] = ()) -> tuple[BrokenRule, ...]:
-    """Return broken rules, without `allowed` ones. Of a replaced column's changes only the replacement counts."""
+    """Of a replaced column's changes only the replacement counts."""
     listed = tuple(changes)
     replaced = {(change.root, change.path) for change in listed if str(change.kind) == CompatibilityRule.REPLACED}
     rules = {str(rule): rule for rule in CompatibilityRule if rule not in allowed}

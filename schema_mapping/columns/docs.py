@@ -1,6 +1,6 @@
 """Comments of columns: one line, at most 255 characters.
 
-They are no part of a fingerprint: a change waits for the next schema version.
+Not in fingerprints: a change waits for the next schema version.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ELLIPSIS: Final = "\u2026"
 
 
 def document(root: ColumnNode, graph: ColumnGraph, comments: Comments) -> None:
-    """Set comments of live columns below a root, or clear them."""
+    """Set or clear comments of live columns below a root."""
     _document(root, graph, graph.root, comments)
 
 
@@ -31,7 +31,6 @@ def one_line(text: str) -> str:
 
 
 def nanos_comment(column: str) -> str:
-    """The comment of the nanoseconds of a column of times."""
     return f"nanoseconds of `{column}` below its microseconds, 0 to 999"
 
 

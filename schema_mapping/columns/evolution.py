@@ -1,6 +1,6 @@
 """Applies a schema change to a table's columns (docs/schema-evolution.md).
 
-Each wanted `Shape` takes a column that can hold it, or makes one. The rest is marked deleted.
+Each `Shape` takes a column that can hold it, or makes one. The rest is marked deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAFLESS = (*STRUCTS, ColumnType.LIST, ColumnType.MAP)
 
 
 class ChangeKind(StrEnum):
-    """What happened to a column.
+    """The fate of a column.
 
     Without a field it is REMOVED, or DROPPED if the table keeps no removed columns, and KEPT once it keeps them again.
     """
@@ -45,7 +45,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One change, without changes below an added, removed, restored or replaced column.
+    """A change. Changes below an added, removed, restored or replaced column are omitted.
 
     `before` and `after` are names for RENAMED, else types. `column` is the new dotted name.
     """
@@ -67,7 +67,7 @@ class Change:
 
 
 class Evolution:
-    """Takes a ledger to a new version: call `settle` per root, then `changes`, once.
+    """Takes a ledger to a new version: `settle` per root, then `changes`, once.
 
     `kept_before`: removed columns stayed before this change.
     """
@@ -122,7 +122,7 @@ class Evolution:
         return node
 
     def _revive(self, node: ColumnNode, shape: Shape, *, silent: bool) -> bool:
-        """Mark a column live. Return whether changes below it are omitted."""
+        """Return whether changes below it are omitted."""
         node.keeps_name = node.live and node.source_name == shape.name
         node.source_name = shape.name
         if node.live:
@@ -189,7 +189,7 @@ def expand(
 def _matched(
     ledger: LedgerTree, graph: ColumnGraph, name: str, struct: ColumnNode
 ) -> Iterator[tuple[ColumnNode, Place | None]]:
-    """Yield the columns that fields will take, with the place of a struct."""
+    """With a struct's place."""
     yield from ((child, None) for child in struct.at(names.UNRECOGNIZED_STEP))
     for field in graph.structs[name]:
         node = ledger.choose(struct, field_shape(graph, field, (), ()))

@@ -1,6 +1,6 @@
 """Decides which structs are expanded to columns, and which are cut: kept whole as bytes.
 
-Breadth-first, while leaf columns fit the budget; never recursive or too deep structs. Earlier decisions stand. Limits:
+Breadth-first, while leaf columns fit; never recursive or too deep structs. Earlier decisions stand. Limits:
 docs/type-mapping.md.
 """
 
@@ -34,7 +34,7 @@ class CutReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """A struct in the walk. `above` are the structs above it."""
+    """`above` are the structs above it."""
 
     place: Place
     struct: str
@@ -96,7 +96,7 @@ def _expand(
 
 
 def cut_reason(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | None:
-    """Return why a struct can't be expanded under any budget, or None."""
+    """Return why no budget expands a struct, or None."""
     if spot.struct in spot.above:
         return CutReason.RECURSION
     if spot.depth > max_depth or not _fits_arrow(graph, spot):
@@ -105,7 +105,7 @@ def cut_reason(graph: ColumnGraph, spot: Spot, max_depth: int) -> CutReason | No
 
 
 def _is_member(roots: Mapping[Root, ColumnGraph], spot: Spot) -> bool:
-    """Whether it is one of a value's types: these always have columns."""
+    """These always have columns."""
     graph = roots[spot.place[0]]
     return graph.one_of and spot.above == (graph.root,)
 
@@ -129,7 +129,7 @@ def _fits_arrow(graph: ColumnGraph, spot: Spot) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutStruct:
-    """A struct kept whole. `message` is the name of its type."""
+    """`message` is the name of its type."""
 
     path: Path
     column: str

@@ -1,4 +1,4 @@
-"""The columns of every table and their field ids, all below 100 (docs/concepts.md)."""
+"""Every table's columns and field ids, all below 100 (docs/concepts.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The field ids of every table's columns, all below 100. Loads no Arrow."""
+"""Every table's field ids, all below 100. Loads no Arrow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schema's columns before ids and final names. Structs may contain themselves."""
+"""Columns before ids and final names. Structs may contain themselves."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ class GraphField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnGraph:
-    """All structs of a key or value, with their fields in order.
-
-    `one_of`: the root's fields are the types of a value, which always have columns.
-    """
+    """`one_of`: the root's fields are the types of a value, which always have columns."""
 
     root: str
     structs: Mapping[str, tuple[GraphField, ...]]
@@ -51,7 +48,7 @@ class ColumnGraph:
 
 
 def leaves(held: Held) -> int:
-    """Count leaf columns without expansion; a struct's `__unrecognized__` is one."""
+    """Leaf columns without expansion; a struct's `__unrecognized__` is one."""
     match held:
         case ListOf():
             return leaves(held.element)
@@ -62,7 +59,7 @@ def leaves(held: Held) -> int:
 
 
 def held_structs(held: Held) -> Iterator[tuple[StructOf, Path, int]]:
-    """Yield the struct of a field, if any, its steps and the Arrow levels between."""
+    """Yield a field's struct, its steps and Arrow levels."""
     match held:
         case StructOf():
             yield held, (), 1

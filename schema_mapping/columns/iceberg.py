@@ -1,4 +1,4 @@
-"""Iceberg types of columns with field ids, and the ledger's columns of a table."""
+"""Iceberg types with field ids."""
 
 from __future__ import annotations
 
@@ -95,10 +95,7 @@ def _type(kind: pa.DataType) -> IcebergType:
 def ledger_field(
     root: Root, entries: Iterable[LedgerEntry], *, keep_removed: bool, written: Container[int] = ()
 ) -> pa.Field:
-    """Return a root's column with all columns below it.
-
-    Deleted ones only with `keep_removed`, or if `written`.
-    """
+    """Deleted columns only with `keep_removed`, or if `written`."""
     below: defaultdict[int, list[LedgerEntry]] = defaultdict(list)
     for entry in entries:
         if entry.root == root and (keep_removed or entry.state is ColumnState.LIVE or entry.field_id in written):
@@ -110,10 +107,9 @@ def ledger_field(
 
 
 def column_order(entry: LedgerEntry) -> tuple[int, int, bool, int]:
-    """The sort key of a column in its struct: numbered fields, then named fields, then added columns.
+    """Numbered fields, named fields, then added columns.
 
-    Numbers ascend, with the oldest generation first, and the nanoseconds of a field's times after the field. Names are
-    in the order of their first appearance.
+    Numbers ascend, oldest generation first, nanoseconds after their field. Names are in order of first appearance.
     """
     step = entry.path[-1]
     match field_step(step):

@@ -1,4 +1,4 @@
-"""The ids and names of one schema version's columns, by path."""
+"""Ids and names of a version's columns, by path."""
 
 from __future__ import annotations
 

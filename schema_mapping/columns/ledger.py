@@ -1,6 +1,6 @@
 """The ledger of field ids, which never change (docs/schema-evolution.md).
 
-An older version returns after ASKS requests over LASTING without another version's: producers may alternate.
+An older version returns after ASKS consecutive requests over LASTING: producers may alternate.
 """
 
 from __future__ import annotations
@@ -47,10 +47,9 @@ class ColumnState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """A column that exists or existed.
+    """`source_name` is the .proto's. `parent_id` is of the struct, list or map.
 
-    `field_id` and `(root, path, generation)` are unique in the table. `parent_id` is of the struct, list or map.
-    `source_name` is the .proto's.
+    `field_id` and `(root, path, generation)` are unique in the table.
     """
 
     root: Root
@@ -69,7 +68,7 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaVersion:
-    """A version of a table's schema. `mapping` is the `RowMapping` as JSON text."""
+    """`mapping` is the `RowMapping` as JSON."""
 
     version: int
     fingerprint: str
@@ -78,10 +77,7 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returning:
-    """An older version requested again.
-
-    `since` is the first request; `asks` counts consecutive ones.
-    """
+    """`since` is the first request; `asks` counts consecutive ones."""
 
     version: int
     since: datetime
@@ -90,10 +86,7 @@ class Returning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerState:
-    """A table's ledger: entries by id, versions ascending.
-
-    The newest version's columns have the plain names. `returning` is an older version that may return.
-    """
+    """The newest version's columns have the plain names. `returning` is an older version that may return."""
 
     entries: tuple[LedgerEntry, ...] = ()
     versions: tuple[SchemaVersion, ...] = ()
@@ -101,7 +94,7 @@ class LedgerState:
     returning: Returning | None = None
 
     def at_least(self, last_column_id: int) -> Self:
-        """Let new ids start above `last_column_id`, the table's last id."""
+        """New ids start above `last_column_id`."""
         return replace(self, last_id=max(self.last_id, last_column_id))
 
     @property
@@ -110,17 +103,16 @@ class LedgerState:
 
     @property
     def in_force(self) -> SchemaVersion | None:
-        """The version requested last: the newest, or the returning one. None without versions."""
+        """The newest version, or the returning one."""
         number = None if self.returning is None else self.returning.version
         return next((version for version in reversed(self.versions) if number in (None, version.version)), None)
 
     def version_of(self, fingerprint: str) -> SchemaVersion | None:
-        """Return the newest version with this fingerprint, or None."""
+        """The newest with this fingerprint."""
         return next((version for version in reversed(self.versions) if version.fingerprint == fingerprint), None)
 
 
 def note_request(state: LedgerState, seen: SchemaVersion, now: datetime) -> LedgerState:
-    """Return the ledger after a request for a version that it has."""
     if seen is state.versions[-1]:
         return replace(state, returning=None)
     earlier = state.returning
@@ -130,6 +122,5 @@ def note_request(state: LedgerState, seen: SchemaVersion, now: datetime) -> Ledg
 
 
 def has_returned(state: LedgerState, now: datetime) -> bool:
-    """Whether the requested older version is in force again."""
     returning = state.returning
     return returning is not None and returning.asks >= ASKS and now - returning.since >= LASTING

@@ -25,7 +25,7 @@ class ColumnFit(IntEnum):
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ColumnNode:
-    """A column. `keeps_name`: it stays live and its source name is unchanged."""
+    """`keeps_name`: it stays live and its source name is unchanged."""
 
     root: Root
     path: Path
@@ -82,7 +82,7 @@ class ColumnNode:
 
 
 class LedgerTree:
-    """A mutable `LedgerState` that finds or makes columns for shapes.
+    """Finds or makes columns for shapes.
 
     `again` are columns of an older version in force again; its shapes get them, even if widened.
     """
@@ -104,10 +104,7 @@ class LedgerTree:
         self._generations[key] = max(self._generations.get(key, -1), node.generation)
 
     def choose(self, parent: ColumnNode, shape: Shape) -> ColumnNode | None:
-        """Return the column that can hold the shape, or None.
-
-        As it is before widened, then live before deleted, then the oldest generation.
-        """
+        """A column as it is before a widened one, live before deleted, then the oldest generation."""
         for node in parent.at(shape.step):
             if node.field_id in self.again:
                 return node
@@ -144,7 +141,7 @@ class LedgerTree:
 
 
 def fit_of(node: ColumnNode, shape: Shape) -> ColumnFit | None:
-    """Return how the column can hold values in place; None if it can't."""
+    """Return how the column can hold values in place, or None."""
     match node.type, shape.type:
         case ColumnType.LIST, ColumnType.LIST:
             return fit_of(_child(node, names.ELEMENT_STEP), _part(shape, names.ELEMENT_STEP))
@@ -159,7 +156,7 @@ def fit_of(node: ColumnNode, shape: Shape) -> ColumnFit | None:
 
 
 def merged_type(column: AnyColumnType, wanted: AnyColumnType) -> AnyColumnType | None:
-    """Return the type for both, if the Iceberg type stays the same; else None."""
+    """None if the Iceberg type would change."""
     if column == wanted:
         return column
     if column in INTS and wanted in INTS:

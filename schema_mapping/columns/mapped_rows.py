@@ -12,7 +12,7 @@ from schema_mapping.errors import KernelError
 
 
 def as_mapped(rows: pa.StructArray, wanted: pa.StructType) -> pa.StructArray:
-    """Raise KernelError if the rows have other columns."""
+    """Raises KernelError if the rows have other columns."""
     # Readers differ in large strings, dictionaries and nullability, and a cast evens these out. Names and order must be
     # the mapping's at every depth, because a cast would fill a missing column with nulls.
     pairs = zip_longest(_columns(rows.type), _columns(wanted))

@@ -23,10 +23,10 @@ LATER: Final = {"well_known_types": "struct", "uint64": "long", "keeps_types": F
 class MappingOptions:
     """Limits and choices (docs/configuration.md), part of the fingerprint.
 
-    `max_depth` counts messages from the root, which is 1. `max_columns` counts a table's leaf columns. `expand_cuts`
-    tries again to expand cut messages. Without `keep_removed`, columns of removed fields leave the table, and older
-    rows can't be replayed exactly after the next rewrite. With `keeps_types`, `well_known_types` is for new tables: a
-    table with a schema keeps the choice of its newest version (`of_table`).
+    `max_depth` counts messages from the root, which is 1; `max_columns` a table's leaf columns. `expand_cuts` tries to
+    expand cut messages again. Without `keep_removed`, columns of removed fields leave the table, and older rows can't
+    be replayed exactly after the next rewrite. With `keeps_types`, `well_known_types` is for new tables: a table with a
+    schema keeps its choice (`of_table`).
     """
 
     max_depth: int = 24
@@ -52,14 +52,14 @@ class MappingOptions:
                 raise MappingOptionsError(f"{name} must be {' or '.join(choices)}", **{name: choice})
 
     def of_table(self, mappings: Iterable[str]) -> Self:
-        """The options for a table. `mappings` are the texts of its schema versions' mappings, the newest first."""
+        """`mappings` are the texts of its versions' mappings, newest first."""
         if not self.keeps_types:
             return self
         choices = (choice for text in mappings if (choice := _chosen_types(text)) is not None)
         return replace(self, well_known_types=next(choices, self.well_known_types), keeps_types=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Omits later options with their default, so that old fingerprints stay the same."""
+        """Omits later options with their default, so old fingerprints stay."""
         return {name: value for name, value in asdict(self).items() if LATER.get(name) != value}
 
     @classmethod
@@ -73,7 +73,7 @@ NEW_TABLES: Final = MappingOptions(well_known_types="timestamp", keeps_types=Tru
 
 @lru_cache(maxsize=64)
 def _chosen_types(text: str) -> WellKnownTypes | None:
-    """The choice in a row mapping's text. None if neither key nor value has a schema."""
+    """None if neither key nor value has a schema."""
     data = json.loads(text)
     for part in ("value", "key"):
         options = data[part].get("options")

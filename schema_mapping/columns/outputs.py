@@ -1,4 +1,4 @@
-"""The columns that the kernel fills, in the order of the Arrow type."""
+"""The kernel's columns, in the order of the Arrow type."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ScalarOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StructOutput:
-    """`output` is the validity. `whole` is the bytes' column of a cut struct."""
+    """`output` is the validity. `whole` is a cut struct's column of bytes."""
 
     output: int
     type: pa.StructType
@@ -66,7 +66,7 @@ AnyOutput: TypeAlias = ScalarOutput | StructOutput | ListOutput | MapOutput
 
 @dataclass(slots=True)
 class OutputColumns:
-    """Kind, row space and width of columns, and the bytes of a row of each space."""
+    """Also the bytes of a row of each space."""
 
     columns: list[tuple[int, int, int]] = field(default_factory=list)
     row_bytes: list[int] = field(default_factory=lambda: [0])
@@ -74,11 +74,11 @@ class OutputColumns:
     specials: dict[int, int] = field(default_factory=dict)
 
     def add_root(self, graph: ColumnGraph, ids: ColumnIds, arrow_type: pa.StructType) -> StructOutput:
-        """Add all columns. Columns added to the root are in `specials`, by step."""
+        """Columns added to the root are in `specials`, by step."""
         return _Layout(self, graph, ids.by_path()).struct(graph.root, arrow_type, (), ROOT_SPACE)
 
     def add(self, kind: str, space: int, width: int = 0) -> int:
-        """Return the column's number. `width` is for numbers and byte strings of one size."""
+        """`width` is for numbers and byte strings of one size."""
         self.columns.append((COLUMNS[kind], space, width))
         self.row_bytes[space] += max(width, 4)
         return len(self.columns) - 1

@@ -1,7 +1,7 @@
-"""Paths of columns: steps from the root. A step is a field's number or name.
+"""Paths of columns: steps from the root.
 
-A step to a field is the field's number or name, as in its format. Numbers below 0 are the reserved steps of `names`,
-or lead to the nanoseconds of a field's times.
+A step to a field is its number or name. Numbers below 0 are the reserved steps of `names`, or lead to the nanoseconds
+of a field's times.
 """
 
 from __future__ import annotations
@@ -24,27 +24,25 @@ LONGEST: Final = 500
 
 
 def is_field(step: Step) -> bool:
-    """Whether the step leads to a field or its nanoseconds, not to an added column, or into a list or map."""
+    """Also to a field's nanoseconds, but not to an added column, or into a list or map."""
     return isinstance(step, str) or step > 0 or is_nanos(step)
 
 
 def nanos_step(number: int) -> int:
-    """The step to the nanoseconds of a field's times."""
     return NANOS_STEP - number
 
 
 def is_nanos(step: Step) -> bool:
-    """Whether the step leads to the nanoseconds of a field's times."""
     return isinstance(step, int) and step < NANOS_STEP
 
 
 def field_step(step: Step) -> Step:
-    """The step to the field whose column, or whose nanoseconds, the step leads to."""
+    """Also for a step to the field's nanoseconds."""
     return NANOS_STEP - step if isinstance(step, int) and is_nanos(step) else step
 
 
 def is_required(path: Path) -> bool:
-    """Whether a column is never null: keys of maps, and list elements if fields have numbers."""
+    """Never null: map keys, and list elements if fields have numbers."""
     if path[-1] == MAP_KEY_STEP:
         return True
     return path[-1] == ELEMENT_STEP and not any(isinstance(step, str) for step in path)
@@ -59,10 +57,9 @@ def path_order(path: Path) -> tuple[tuple[bool, int, str], ...]:
 
 
 def stored_path(path: Path) -> list[int]:
-    """Encode a path as numbers, for the registry.
+    """Encode a path as numbers, for the registry. Raises EvolutionError for too long names.
 
-    A name is NAMED plus its length in bytes, then UTF-8, three bytes to a number. Raises EvolutionError for too long
-    names.
+    A name is NAMED plus its length in bytes, then UTF-8, three bytes to a number.
     """
     stored = [number for step in path for number in _stored(step)]
     if len(stored) > LONGEST and any(isinstance(step, str) for step in path):

@@ -25,7 +25,6 @@ class Shape:
 
 
 def special(step: int) -> Shape:
-    """`__err__` and `__form__` are text, the rest bytes."""
     kind = ColumnType.STRING if step in TEXTS else ColumnType.BINARY
     return Shape(step=step, name=names.STEP_NAMES[step], type=kind)
 

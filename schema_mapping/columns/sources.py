@@ -1,4 +1,4 @@
-"""The Arrow buffers of rows to encode, and the encoded values."""
+"""Arrow buffers of rows, and the encoded values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LARGEST_OFFSET: Final = 2**31 - 1
 
 
 class RowSources:
-    """The addresses of rows' buffers: four numbers for each column (validity, values, data, shift)."""
+    """Four numbers for each column: the addresses of validity, values and data, and the shift."""
 
     def __init__(self, root: StructOutput, rows: pa.StructArray) -> None:
         arrays = dict(_columns(root, rows))
@@ -24,7 +24,7 @@ class RowSources:
 
 
 def encoded_array(rows: pa.StructArray, data: pa.Buffer, offsets: pa.Buffer) -> pa.BinaryArray | pa.LargeBinaryArray:
-    """Return the values of rows; large binary above 2 GiB."""
+    """Large binary above 2 GiB."""
     wide = data.size > LARGEST_OFFSET
     if not wide:
         offsets = pa.py_buffer(np.frombuffer(offsets, dtype=np.int64).astype(np.int32))
@@ -50,7 +50,7 @@ def _columns(output: AnyOutput, array: pa.Array) -> Iterator[tuple[int, pa.Array
 
 
 def _bind(array: pa.Array, source: npt.NDArray[Any]) -> list[pa.Buffer | None]:
-    """Set a column's addresses and shift. Return the buffers, which must outlive these."""
+    """Return the buffers, which must outlive the addresses."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     buffers: list[pa.Buffer | None] = array.buffers()[: 1 if pa.types.is_struct(array.type) else 3]

@@ -1,4 +1,4 @@
-"""Types of columns, with texts for ledgers. They widen as Iceberg allows."""
+"""Types of columns. They widen as Iceberg allows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ MAX_PRECISION: Final = 38
 
 
 class ColumnType(StrEnum):
-    """UINT is an int of unsigned values. It can't widen: its -1 may mean 4294967295.
+    """UINT can't widen: its -1 may mean 4294967295. Times count microseconds.
 
-    Times count microseconds. CUT is a struct with only `__unrecognized__`.
+    CUT is a struct with only `__unrecognized__`.
     """
 
     BOOLEAN = "boolean"
@@ -39,8 +39,6 @@ class ColumnType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DecimalColumn:
-    """At most `precision` decimal digits, `scale` of them after the point."""
-
     precision: int
     scale: int
 
@@ -58,8 +56,6 @@ class DecimalColumn:
 
 @dataclass(frozen=True, slots=True)
 class FixedColumn:
-    """Byte strings of `size` bytes."""
-
     size: int
 
     def __post_init__(self) -> None:
@@ -81,7 +77,7 @@ _WIDENS_TO: Final = {ColumnType.INT: ColumnType.LONG, ColumnType.FLOAT: ColumnTy
 
 
 def read_type(text: str) -> AnyColumnType:
-    """Raise DescriptorError if the text is unknown."""
+    """Raises DescriptorError if the text is unknown."""
     if match := _DECIMAL.fullmatch(text):
         return DecimalColumn(int(match[1]), int(match[2]))
     if match := _FIXED.fullmatch(text):
@@ -93,7 +89,7 @@ def read_type(text: str) -> AnyColumnType:
 
 
 def widens(narrow: AnyColumnType, wide: AnyColumnType) -> bool:
-    """Whether Iceberg widens in place, with all old values unchanged."""
+    """Whether Iceberg widens in place, with old values unchanged."""
     match narrow, wide:
         case DecimalColumn(), DecimalColumn():
             return narrow.scale == wide.scale and narrow.precision < wide.precision

@@ -1,4 +1,4 @@
-"""Unique, stable names of columns, ignoring case and never reserved.
+"""Unique, stable names of columns, ignoring case.
 
 A taken name becomes `<name>_<field number>`, or `<name>_<field id>` without numbers; an older generation's
 `<name>_deleted_<id>`.
@@ -17,7 +17,7 @@ _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def member_column(type_name: str) -> str:
-    """Return the type's short name in snake_case."""
+    """The type's short name in snake_case."""
     return _WORD_STARTS.sub("_", type_name.rpartition(".")[2]).lower()
 
 

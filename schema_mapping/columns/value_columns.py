@@ -1,4 +1,4 @@
-"""Binary Arrow columns as the kernels' decoders read them."""
+"""Arrow columns for the kernels' decoders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def value_columns(
     writers: npt.NDArray[Any] | None,
     prefixes: npt.NDArray[Any] | None,
 ) -> Iterator[ValueColumn]:
-    """Yield the chunks with values. Use each before the arrays are gone. Raises KernelError if they aren't binary."""
+    """Use each chunk before the arrays are gone. Raises KernelError if they aren't binary."""
     done = 0
     for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
         part = slice(done, done + len(chunk))

@@ -1,4 +1,4 @@
-"""Zero bytes for the buffers of columns without values."""
+"""Zero bytes for columns without values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PAGE_BITS: Final = 12
 
 
 def zeros(size: int) -> pa.Buffer:
-    """Return a shared read-only buffer of at least `size` zero bytes. Unread pages cost no memory."""
+    """Shared and read-only. Unread pages cost no memory."""
     return _zeros(max(PAGE_BITS, (size - 1).bit_length()))
 
 

@@ -1,4 +1,4 @@
-"""JSON as a value format: JSON Schemas, columns, and the codec with forms.
+"""JSON as a value format.
 
 Other packages use `schema` and `sampled_type`, and mappings through `schema_mapping`.
 """

@@ -1,4 +1,4 @@
-"""Decodes values, and proves each by writing it again: a value that comes back otherwise is also kept raw."""
+"""Decodes values, and proves each by writing it again: else it is also kept raw."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def decode(
 ) -> pa.StructArray:
     """Decode to rows of `program.arrow_type`; null and NOT_ONE values are null rows.
 
-    `prefix_lengths` are of envelopes, kept as `__prefix__`; offsets in `__err__` include them. Values beyond
-    `program.value_memory`, or 2 GiB of a column, are `too_large`. Raises KernelError if values aren't binary,
-    RowsTooLargeError if they exceed a limit only together.
+    `prefix_lengths` are of envelopes; offsets in `__err__` include them. Values beyond `program.value_memory`, or 2 GiB
+    of a column, are `too_large`. Raises KernelError if values aren't binary, RowsTooLargeError if they exceed a limit
+    only together.
     """
     types = checked_numbers(which, pa.int16().to_pandas_dtype(), len(values))
     prefixes = checked_numbers(prefix_lengths, pa.int32().to_pandas_dtype(), len(values))

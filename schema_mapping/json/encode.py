@@ -19,9 +19,9 @@ PROBLEMS: Final = {
 
 
 def encode(rows: pa.StructArray, program: JsonProgram) -> pa.BinaryArray | pa.LargeBinaryArray:
-    """Return the original values bit for bit; large binary above 2 GiB.
+    """Return the values bit for bit; large binary above 2 GiB.
 
-    Raises KernelError if the rows don't have the mapping's columns, or the mapping can't have decoded a row.
+    Raises KernelError if the rows have other columns, or the mapping can't have decoded a row.
     """
     if rows.type != program.arrow_type:
         rows = as_mapped(rows, program.arrow_type)

@@ -48,7 +48,7 @@ class JsonValueFormat:
     name: str = JSON_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ReadJsonSchema:  # noqa: ARG002 - columns are found by name
-        """Raise DescriptorError if it isn't a JsonSchema."""
+        """Raises DescriptorError if it isn't a JsonSchema."""
         if not isinstance(schema, JsonSchema):
             raise DescriptorError("the schema isn't a JSON Schema", root=root, schema=type(schema).__name__)
         return ReadJsonSchema(schema=schema)

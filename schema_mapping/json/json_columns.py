@@ -1,4 +1,4 @@
-"""The columns of types: a struct for each object, and for each choice of types.
+"""A struct for each object, and for each choice of types.
 
 A member's step is its name. A value that is no object is the field `value`.
 """
@@ -40,7 +40,7 @@ _NOT_A_LETTER: Final = re.compile(r"\W")
 
 @dataclass(slots=True)
 class JsonColumns:
-    """The structs by name, each with the members that its fields come from."""
+    """The structs by name, each with its fields' members."""
 
     structs: dict[str, tuple[GraphField, ...]] = field(default_factory=dict)
     members: dict[str, tuple[JsonMember, ...]] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class JsonColumns:
                     yield (struct, member.name), member.doc
 
     def declared(self, path: Path) -> DeclaredField:
-        """Raise KeyError if no field has the path."""
+        """Raises KeyError if no field has the path."""
         struct, member = ROOT, None
         for step in path:
             if is_field(step):

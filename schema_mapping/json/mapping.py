@@ -1,4 +1,4 @@
-"""The compiled mapping of JSON values. Picklable, hashable, equal by what it was compiled from."""
+"""The mapping of JSON values. Picklable, hashable, equal by its sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class JsonMapping:
-    """The columns of JSON values, and the codec. `fingerprint` is SHA-256 over types and options, not ids."""
+    """`fingerprint` is SHA-256 over types and options, not ids."""
 
     types: str
     name: str
@@ -108,7 +108,7 @@ class JsonMapping:
         return decode(values, self.program, which=which, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Return the values byte for byte. Raises KernelError for rows of another type."""
+        """Raises KernelError for rows of another type."""
         from schema_mapping.json.encode import encode
 
         return encode(rows, self.program)
@@ -158,14 +158,14 @@ class JsonMapping:
 
 @lru_cache(maxsize=64)
 def compiled(types: str, name: str, options: MappingOptions, keep_raw: bool, ids: ColumnIds) -> JsonMapping:
-    """Raise DescriptorError if the ids belong to other types."""
+    """Raises DescriptorError if the ids belong to other types."""
     mapping = JsonMapping(types=types, name=name, ids=ids, options=options, keep_raw=keep_raw)
     _ = mapping.arrow_type
     return mapping
 
 
 def mapping_from_json(data: Mapping[str, Any]) -> JsonMapping:
-    """Raise what `compiled` raises."""
+    """Raises the errors of `compiled`."""
     return compiled(
         json.dumps(data["types"], separators=(",", ":")),
         data["name"],

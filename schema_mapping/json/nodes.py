@@ -1,4 +1,4 @@
-"""The kernel's nodes of a mapping's types.
+"""The kernel's nodes.
 
 Forms name objects and members by their number in these tables: their order must never change for a mapping.
 """
@@ -51,7 +51,7 @@ class NodeTables:
     texts: bytearray = field(default_factory=bytearray)
 
     def add_root(self, kind: JsonType, root: StructOutput, unknown: int) -> int:
-        """Return the root's node. `unknown` is the column of the root's unknown members."""
+        """`unknown` is the column of the root's unknown members."""
         if not isinstance(kind, ObjectType):
             return self._block([self._of(kind, root.fields[VALUE])])
         at = self._block([JsonNode(op=OPS["OBJECT"])])

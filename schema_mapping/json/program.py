@@ -23,7 +23,7 @@ MOST_FORMS: Final = 4_096
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class JsonProgram:
-    """The tables for `decode` and `encode`. `value_memory` limits the bytes of one value's rows."""
+    """`value_memory` limits the bytes of one value's rows."""
 
     tables: Tables
     root: StructOutput

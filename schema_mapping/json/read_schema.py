@@ -1,7 +1,7 @@
 """Reads JSON Schemas of drafts 4 to 2020-12 as types.
 
-A schema says which values are valid. Types say only what columns depend on: a value that breaks `minLength` is typed.
-What no column can say (`{}`, tuples, recursion, branches that begin alike) is any JSON.
+Types don't say `minLength`. A schema that no column can express (`{}`, tuples, recursion, branches that begin alike) is
+any JSON.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NARROW: Final = ("int8", "int16", "int32")
 
 
 def read_document(text: str, name: str = "the schema") -> Any:
-    """Raise DescriptorError if it is no JSON Schema."""
+    """Raises DescriptorError if it is no JSON Schema."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -50,10 +50,7 @@ def read_document(text: str, name: str = "the schema") -> Any:
 
 
 def read_type(document: Any, references: Mapping[str, Any] | None = None) -> JsonType:
-    """Return the type of values. `references` are other documents by the names that `$ref` has.
-
-    Raises DescriptorError if a reference has no target.
-    """
+    """`references` are documents by the names in `$ref`. Raises DescriptorError if a target is missing."""
     reader = _SchemaReader(document, references or {})
     try:
         return reader.type(document, document, (), 0)
@@ -74,7 +71,7 @@ class _SchemaReader:
             self.identified |= dict(_identified(document))
 
     def type(self, schema: Any, document: Any, above: tuple[int, ...], depth: int) -> JsonType:
-        """`above` are the referred schemas around it, and `document` is the document that contains it."""
+        """`document` contains the schema; `above` are the referred schemas around it."""
         self.count += 1
         if not isinstance(schema, dict) or depth > MOST_DEPTH or self.count > MOST_TYPES:
             return ANY
@@ -147,7 +144,7 @@ class _SchemaReader:
         return _choice(flat)
 
     def _merged(self, schema: Mapping[str, Any], document: Any, depth: int = 0) -> dict[str, Any]:
-        """Merge the parts of `allOf`, then the schema itself, which counts first. Properties come together."""
+        """The schema itself counts first. Properties come together."""
         own = {key: value for key, value in schema.items() if key != "allOf"}
         parts = schema["allOf"]
         self.merges += 1
@@ -204,7 +201,6 @@ def _properties(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _kinds(schema: Mapping[str, Any]) -> list[str]:
-    """Return the names of the types that the schema allows, as far as it says."""
     kinds = schema.get("type")
     if isinstance(kinds, str):
         return [kinds]
@@ -235,7 +231,7 @@ def _kind_of(value: Any) -> str:  # noqa: PLR0911 - a table of types
 
 
 def _choice(types: Sequence[JsonType]) -> JsonType:
-    """Return one type of several: the type itself, a choice by the first byte, or any JSON."""
+    """Return the type itself, a choice by the first byte, or any JSON."""
     distinct = list(dict.fromkeys(types))
     if ScalarType("number") in distinct:
         distinct = [kind for kind in distinct if kind not in (ScalarType("integer"), ScalarType("int"))]
@@ -250,7 +246,7 @@ def _choice(types: Sequence[JsonType]) -> JsonType:
 
 
 def _joined(objects: Sequence[ObjectType]) -> ObjectType | None:
-    """Return one object with the members of all. None if two of them have a member of different types."""
+    """None if two objects have a member of different types."""
     members: dict[str, JsonMember] = {}
     for kind in objects:
         for member in kind.members:
@@ -260,7 +256,7 @@ def _joined(objects: Sequence[ObjectType]) -> ObjectType | None:
 
 
 def _identified(schema: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a document that have an id or an anchor."""
+    """Yield parts with an id or an anchor."""
     if depth > MOST_DEPTH:
         return
     if isinstance(schema, dict):

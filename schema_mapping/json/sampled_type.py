@@ -1,7 +1,6 @@
-"""The types that sampled values have, and the JSON Schema that they propose.
+"""Types of sampled values, and the JSON Schema that they propose.
 
-A schema that is extended comes first: its members keep their order and types. A place is typed by all kinds of values
-that were sampled there, so that none of them is of another type.
+Members of an extended schema keep their order and types. A place is typed by all kinds of values sampled there.
 """
 
 from __future__ import annotations
@@ -27,19 +26,17 @@ _LONGEST_LONG: Final = 20
 
 
 class Whole(str):
-    """The text of a number without a point and exponent."""
+    """A number without point and exponent."""
 
     __slots__ = ()
 
 
 class Fraction(str):
-    """The text of any other number."""
-
     __slots__ = ()
 
 
 def parsed(value: bytes) -> Any:
-    """Parse JSON with the texts of numbers kept. Raises ValueError and RecursionError."""
+    """Numbers keep their text. Raises ValueError and RecursionError."""
     return json.loads(value.decode(), parse_int=Whole, parse_float=Fraction, parse_constant=_refuse)
 
 
@@ -49,10 +46,7 @@ def _refuse(literal: str) -> None:
 
 @dataclass(slots=True)
 class SampledType:
-    """The values at one place.
-
-    `declared` are the kinds that an extended schema has there, `before` is the member that preceded it first.
-    """
+    """`declared` are an extended schema's kinds, `before` is the member that preceded it first."""
 
     counts: Counter[str] = field(default_factory=Counter)
     declared: set[str] = field(default_factory=set)
@@ -71,7 +65,6 @@ class SampledType:
 
     @classmethod
     def of(cls, kind: JsonType, doc: str | None = None) -> SampledType:
-        """Begin with a schema's type."""
         sampled = cls(doc=doc)
         sampled._declare(kind)
         return sampled
@@ -135,7 +128,7 @@ class SampledType:
             member.add(value, depth + 1)
 
     def ordered_names(self) -> list[str]:
-        """Return the members in the order that values have them. Declared members keep theirs."""
+        """Declared members keep their order."""
         if "object" in self.declared:
             return list(self.members)
         ordered: list[str] = []
@@ -165,13 +158,13 @@ class SampledType:
 
     @property
     def inexact(self) -> int:
-        """How many numbers a column of numbers wouldn't give back."""
+        """Numbers that a column of numbers wouldn't give back."""
         if self.is_open:
             return 0
         return self.no_double if "number" in self.kinds else self.no_long if "integer" in self.kinds else 0
 
     def places(self, path: str = "") -> Iterator[tuple[str, SampledType]]:
-        """Yield each place with its path, as in `lines[].sku`; of maps only the values together."""
+        """Paths are as in `lines[].sku`; of maps only the values together."""
         yield path, self
         if self.is_open:
             return
@@ -184,7 +177,7 @@ class SampledType:
                 yield from member.places(f"{path}.{name}" if path else name)
 
     def values_of_map(self) -> SampledType | None:
-        """The type of a map's values. None for an object with members."""
+        """None for an object with members."""
         if self.map_values is None and "object" not in self.declared and self._has_many_names():
             together = SampledType()
             for member in self.members.values():
@@ -194,7 +187,7 @@ class SampledType:
         return self.map_values
 
     def is_too_wide(self) -> bool:
-        """Whether its names are data and its values aren't alike."""
+        """Its names are data, and its values aren't alike."""
         return "object" not in self.declared and len(self.members) > MOST_NAMES and self.values_of_map() is None
 
     def _has_many_names(self) -> bool:
@@ -215,7 +208,7 @@ class SampledType:
             self.members.setdefault(name, SampledType(before=member.before)).merge(member)
 
     def schema(self) -> dict[str, Any] | None:
-        """Return a JSON Schema. None if only null, [] and {} were sampled, which have no type yet."""
+        """None if only null, [] and {} were sampled."""
         doc = {"description": self.doc} if self.doc else {}
         kinds = self.kinds
         parts = {kind: self._part(kind) for kind in kinds}

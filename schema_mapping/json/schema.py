@@ -1,4 +1,4 @@
-"""The schema of JSON values: a name, and types read from a JSON Schema."""
+"""The schema of JSON values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNTITLED: Final = "json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonSchema:
-    """`types` is JSON (`types.to_data`), with the members' descriptions. `envelope` is for a coerced replay."""
+    """`types` is JSON (`types.to_data`), with descriptions. `envelope` is for a coerced replay."""
 
     types: str
     name: str = UNTITLED
@@ -25,7 +25,7 @@ class JsonSchema:
 
     @classmethod
     def of(cls, text: str, *, references: Mapping[str, str] | None = None, envelope: bytes | None = None) -> Self:
-        """Read a JSON Schema. `references` are further documents by name. Raises DescriptorError."""
+        """`references` are documents by name. Raises DescriptorError."""
         document = read_document(text)
         documents = {name: read_document(part, name) for name, part in (references or {}).items()}
         types = json.dumps(to_data(read_type(document, documents), docs=True), separators=(",", ":"))
@@ -48,6 +48,6 @@ def types_of(text: str) -> JsonType:
 
 @lru_cache(maxsize=256)
 def plain_types(text: str) -> str:
-    """Return the types without descriptions, which no bytes or columns depend on."""
+    """No bytes or columns depend on descriptions."""
     data: Any = to_data(types_of(text))
     return json.dumps(data, separators=(",", ":"))

@@ -1,4 +1,4 @@
-"""Shows values: they are JSON already, and get on one line."""
+"""Shows values: the JSON itself, on one line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SPACES = str.maketrans("\r\n", "  ")  # between tokens: strings have them escap
 
 
 def shown_values(name: str, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-    """Show values with the fields SHOWN_FIELDS, without their envelopes."""
+    """Without envelopes."""
     errors, prefixes = rows.field(names.ERR).to_pylist(), rows.field(names.PREFIX).to_pylist()
     shown = [
         _shown(name, value, error, prefix)

@@ -1,6 +1,6 @@
-"""The types of JSON values: what columns depend on.
+"""The types of JSON values.
 
-A mapping keeps them as JSON (`to_data`), so that a change of how schemas are read changes no archived file.
+Mappings keep them as JSON (`to_data`), so that reading schemas otherwise changes no archived file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class AnyJson:
-    """Any value, kept as JSON text."""
+    """Kept as JSON text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ArrayType:
 
 @dataclass(frozen=True, slots=True)
 class MapType:
-    """An object whose members have any names, and values of one type."""
+    """An object with any names, and values of one type."""
 
     values: JsonType
 
@@ -52,7 +52,7 @@ class ObjectType:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceType:
-    """One of several types, of which no two begin with the same byte."""
+    """No two branches begin with the same byte."""
 
     branches: tuple[JsonType, ...]
 
@@ -95,7 +95,7 @@ def _member_data(member: JsonMember, *, docs: bool) -> list[Any]:
 
 
 def from_data(data: Any) -> JsonType:
-    """Raise DescriptorError for types of a newer archiver."""
+    """Raises DescriptorError for types of a newer archiver."""
     match data:
         case "json":
             return ANY
@@ -118,7 +118,7 @@ def _member(data: list[Any]) -> JsonMember:
 
 
 def type_text(kind: JsonType) -> str:
-    """Return the type as in `array<string>`, `one of integer, string`, `json`."""
+    """As in `array<string>`, `one of integer, string`, `json`."""
     match kind:
         case ArrayType(items):
             return f"array<{type_text(items)}>"

@@ -1,1 +1,1 @@
-"""What all kernels share: Arrow's C structs, buffers, and checks of bytes. Independent of formats."""
+"""Shared by all kernels: Arrow's C structs, buffers, and checks of bytes."""

@@ -1,4 +1,4 @@
-"""Protobuf as a value format: descriptors, columns, and the codec.
+"""Protobuf as a value format.
 
 Other packages use `descriptors`, and mappings through `schema_mapping`.
 """

@@ -1,4 +1,4 @@
-"""Arrow types of a message; every field has its id (docs/type-mapping.md)."""
+"""Arrow types of a message (docs/type-mapping.md)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schema_mapping.protobuf.message_columns import column_type
 
 
 def root_type(message: MappedMessage, ids: RootIds) -> pa.StructType:
-    """Fields come first, then `__prefix__`, `__raw__`, `__err__`, `__form__` and `__unrecognized__`."""
+    """Fields, then `__prefix__`, `__raw__`, `__err__`, `__form__` and `__unrecognized__`."""
     specials = (
         arrow_field(names.PREFIX, pa.binary(), ids.prefix),
         arrow_field(names.RAW, pa.binary(), ids.raw),
@@ -30,7 +30,7 @@ def _struct(message: MappedMessage, specials: Iterable[pa.Field] = ()) -> pa.Str
 
 
 def columns(field: MappedField) -> Iterator[pa.Field]:
-    """The Arrow field of a mapped field, and that of its nanoseconds if they have a column."""
+    """Includes the nanoseconds, if they have a column."""
     yield arrow_field(field.name, _type(field), field.field_id)
     if field.nanos is not None:
         yield arrow_field(field.nanos.name, _nanos_type(field.nanos), field.nanos.field_id)

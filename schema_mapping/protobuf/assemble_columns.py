@@ -1,4 +1,4 @@
-"""Wraps the kernel's buffers as an Arrow struct array, without copies."""
+"""Wraps the kernel's buffers without copies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WIDEST = 16
 
 
 def assemble(layout: StructLayout, decoder: Decoder) -> pa.StructArray:
-    """Take the decoder's columns: call it once."""
+    """Call it once."""
     return _Assembly(decoder).build(layout)
 
 

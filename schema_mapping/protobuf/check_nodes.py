@@ -1,4 +1,4 @@
-"""The kernel's nodes that check messages kept as bytes, as upb would.
+"""Nodes that check messages kept as bytes, as upb would.
 
 One node per type; recursive types refer to themselves.
 """

@@ -1,7 +1,4 @@
-"""Reads the field option `(archiver.column)` (`archiver/options.proto`).
-
-From bytes: neither process nor pool needs the extension.
-"""
+"""Reads the field option `(archiver.column)` from bytes: neither process nor pool needs the extension."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ PLAIN: Final = ColumnOptions()
 
 
 def column_options(field: FieldDescriptor) -> ColumnOptions:
-    """Raise DescriptorError for a name that a column can't have."""
+    """Raises DescriptorError for a name that a column can't have."""
     option = _option_of(field) if field.has_options else None
     if option is None or _is_of_others(field):
         return PLAIN
@@ -67,7 +64,7 @@ def _is_of_others(field: FieldDescriptor) -> bool:
 
 
 def options_file() -> FileDescriptorProto:
-    """Return `archiver/options.proto`, for schemas that lack it."""
+    """For schemas that lack it."""
     file = _file(OPTIONS_FILE, "archiver")
     file.dependency.append(descriptor_pb2.DESCRIPTOR.name)
     _add_column(file)

@@ -1,4 +1,4 @@
-"""Reads a .proto's comments, which tables show."""
+"""A .proto's comments."""
 
 from __future__ import annotations
 
@@ -21,10 +21,7 @@ FILE_EXTENSION_STEP: Final = FileDescriptorProto.EXTENSION_FIELD_NUMBER
 
 
 def read_comments(source: SourceSchema) -> Comments:
-    """Return comments by message and field number; a comment above wins.
-
-    Empty without source info.
-    """
+    """By message and field number; a comment above wins. Empty without source info."""
     comments: dict[tuple[str, Step], str] = {}
     for file in parse_descriptor_set(source.descriptor_set).file:
         locations = {tuple(location.path): location for location in file.source_code_info.location if _text(location)}

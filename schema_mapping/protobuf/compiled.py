@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class CompiledColumns:
-    """Columns of message types, equal by schema facts, options, `keep_raw` and ids.
+    """Equal by schema facts, options, `keep_raw` and ids.
 
-    `keep_raw` sets `__raw__` for every value. `fingerprint` is SHA-256 over facts and options, not ids.
+    `keep_raw` sets `__raw__` for every value. `fingerprint` omits ids.
     """
 
     ids: ColumnIds
@@ -55,7 +55,6 @@ class CompiledColumns:
 
     @cached_property
     def unknown_ids(self) -> frozenset[int]:
-        """`__unrecognized__` columns that hold only unknown fields."""
         return frozenset(_unknown_ids(self.root))
 
     def declared(self, path: Path) -> DeclaredField:
@@ -86,7 +85,7 @@ class CompiledColumns:
 
 
 def _unknown_ids(message: MappedMessage) -> Iterator[int]:
-    """Omit cut messages and messages with excluded fields, which keep known fields."""
+    """Cut messages and messages with excluded fields keep known fields."""
     if not message.excluded:
         yield message.unrecognized_id
     for field in message.fields:

@@ -12,7 +12,6 @@ class DeclaredFields:
         self._graph = graph
 
     def field(self, path: Path) -> FieldType:
-        """Return the field of a column, list element or map value."""
         field, _ = self._walk(path)
         assert field is not None
         return field
@@ -32,7 +31,7 @@ class DeclaredFields:
 
 
 def declared_type(field: FieldType) -> str:
-    """Return the type as in a .proto: `repeated shop.Line`, `map<string, int32>`."""
+    """As in a .proto: `repeated shop.Line`, `map<string, int32>`."""
     match field.cardinality:
         case Cardinality.SINGULAR:
             return f"required {_value(field)}" if field.required else _value(field)
@@ -45,7 +44,7 @@ def declared_type(field: FieldType) -> str:
 
 
 def field_name(field: FieldType) -> str:
-    """Return the name; of an extension `[shop.rebate]`, as in the text format."""
+    """Of an extension `[shop.rebate]`, as in the text format."""
     return field.name if field.extension is None else f"[{field.extension}]"
 
 

@@ -1,4 +1,4 @@
-"""Decodes values by the kernel. What upb refuses goes to `__raw__` and `__err__`."""
+"""Decodes by the kernel. Values that upb refuses go to `__raw__` and `__err__`."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def decode(
 ) -> pa.StructArray:
     """Decode to rows of `program.arrow_type`; null values are null rows.
 
-    `prefix_lengths` are of envelopes, kept as `__prefix__`; offsets in `__err__` include them. Values beyond
-    `program.value_memory`, or 2 GiB of a column, are `too_large`. Raises KernelError if values aren't binary,
-    RowsTooLargeError if they exceed a limit only together.
+    `prefix_lengths` are of envelopes; offsets in `__err__` include them. Values beyond `program.value_memory`, or 2 GiB
+    of a column, are `too_large`. Raises KernelError if values aren't binary, RowsTooLargeError if they exceed a limit
+    only together.
     """
     prefixes = _checked(prefix_lengths, len(values))
     chunks = values.chunks if isinstance(values, pa.ChunkedArray) else [values]
@@ -49,7 +49,7 @@ def decode_parts(
     *,
     prefix_lengths: PrefixLengths | None = None,
 ) -> tuple[pa.StructArray, ...]:
-    """Decode to as few arrays as 2 GiB columns allow: mostly one."""
+    """Mostly one array; more if a column exceeds 2 GiB."""
     try:
         return (decode(values, program, prefix_lengths=prefix_lengths),)
     except RowsTooLargeError:

@@ -29,10 +29,7 @@ NEAR_NAMES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSchema:
-    """A message type with a `FileDescriptorSet` of all its imports.
-
-    `extensions` become columns. `envelope` is for a coerced replay.
-    """
+    """`extensions` become columns. `envelope` is for a coerced replay."""
 
     descriptor_set: bytes
     message: str
@@ -80,7 +77,7 @@ class UnionSchema:
 
     @property
     def envelope(self) -> None:
-        """None: only the envelope says which message a value is."""
+        """Only the envelope says which message a value is."""
         return None
 
 
@@ -89,10 +86,7 @@ MessageSchema: TypeAlias = SourceSchema | UnionSchema
 
 
 def closure(descriptor: Descriptor, extensions: tuple[str, ...] = ()) -> SourceSchema:
-    """Return the message with needed files, imports first, else by name, without comments.
-
-    Raises KeyError if the pool lacks an extension.
-    """
+    """Files are imports first, else by name, without comments. Raises KeyError without an extension."""
     files: dict[str, FileDescriptor] = {}
     _add_imports_first(descriptor.file, files)
     for name in sorted(extensions):
@@ -118,7 +112,7 @@ def _add_imports_first(file: FileDescriptor, files: dict[str, FileDescriptor]) -
 
 
 def find_descriptor(source: SourceSchema) -> Descriptor:
-    """Return the message's descriptor in a new pool.
+    """The descriptor is in a new pool.
 
     Raises DescriptorError, with similar names, for bad bytes, missing imports, contradictions, or a missing message or
     extension.
@@ -146,7 +140,7 @@ def missing_message(message: str, names: tuple[str, ...]) -> str:
 
 
 def message_names(file: FileDescriptorProto) -> Iterator[str]:
-    """Nested messages come after their parent. Without map entries."""
+    """Parents come first. Without map entries."""
     yield from (name for name, message in _messages(file) if not message.options.map_entry)
 
 
@@ -172,7 +166,7 @@ def _homes_of_extensions(names: tuple[str, ...], files: Iterable[FileDescriptorP
 
 
 def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescriptorProto]]:
-    """Yield extensions by full name, also of messages."""
+    """By full name, also of messages."""
     prefix = f"{file.package}." if file.package else ""
     yield from ((f"{prefix}{extension.name}", extension) for extension in file.extension)
     for scope, message in _messages(file):
@@ -180,7 +174,7 @@ def extensions_of(file: FileDescriptorProto) -> Iterator[tuple[str, FieldDescrip
 
 
 def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
-    """Raise DescriptorError if the bytes aren't a descriptor set, or have no file."""
+    """Raises DescriptorError if the bytes aren't a descriptor set, or have no file."""
     try:
         parsed = FileDescriptorSet.FromString(data)
     except DecodeError as error:
@@ -195,7 +189,7 @@ def parse_descriptor_set(data: bytes) -> FileDescriptorSet:
 def add_files(
     pool: DescriptorPool, files: Mapping[str, FileDescriptorProto], wanted: Iterable[str], message: str
 ) -> None:
-    """Add files and their imports. Raises DescriptorError if one is missing or contradicts itself."""
+    """Raises DescriptorError if a file is missing or contradicts itself."""
     added: set[str] = set()
 
     def add(name: str, wanted_by: str, trail: tuple[str, ...]) -> None:

@@ -24,9 +24,9 @@ NOT_ENCODABLE = {
 def encode(rows: pa.StructArray, program: Program) -> pa.BinaryArray | pa.LargeBinaryArray:
     """Return the original values bit for bit; large binary above 2 GiB.
 
-    Texts may be in dictionaries (`IN_DICTIONARY`) at any depth. The result is large binary above 2 GiB. Raises
-    KernelError if the rows don't have the mapping's columns, an enum column has a text that is neither a name nor a
-    number, a JSON column has a text that isn't JSON of its type, or times and nanoseconds differ in number.
+    Texts may be in dictionaries (`IN_DICTIONARY`) at any depth. Raises KernelError if the rows have other columns, an
+    enum's text is neither a name nor a number, a JSON text isn't JSON of its type, or times and nanoseconds differ in
+    number.
     """
     size = rows.nbytes
     if rows.type != program.arrow_type:
@@ -68,7 +68,7 @@ def _has_dictionaries_only(found: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _bytes_in_dictionaries(array: pa.Array) -> int:
-    """Estimate the bytes of texts in dictionaries, counting every use."""
+    """Counts every use."""
     if pa.types.is_dictionary(array.type):
         return int(len(array) * array.dictionary.nbytes // max(1, len(array.dictionary)))
     if pa.types.is_struct(array.type):

@@ -1,4 +1,4 @@
-"""The kernel's tables of enums: names by number, and numbers by name."""
+"""Names by number, and numbers by name."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class EnumTables:
         return self._known[enum]
 
     def zero(self, index: int) -> int:
-        """Return the index of an absent value's name (or the digit 0)."""
+        """An absent value's name, or the digit 0."""
         return self._zeros[index]
 
     def arrays(self, last: bytes) -> Mapping[str, npt.NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Extensions that become columns: fields of the extended message, with explicit presence."""
+"""Extensions that become columns, with explicit presence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from schema_mapping.errors import DescriptorError
 
 
 def find_extensions(descriptor: Descriptor, names: Sequence[str]) -> Mapping[str, tuple[FieldDescriptor, ...]]:
-    """Return extensions by extended message. Raises DescriptorError for an unknown name."""
+    """By extended message. Raises DescriptorError for an unknown name."""
     by_extendee: defaultdict[str, list[FieldDescriptor]] = defaultdict(list)
     for name in dict.fromkeys(names):
         try:
@@ -32,7 +32,7 @@ def extendee_of(extension: FieldDescriptor) -> Descriptor:
 
 
 def check_extendees(extensions: Mapping[str, Iterable[FieldDescriptor]], reached: Container[str], message: str) -> None:
-    """Raise DescriptorError if an extended message isn't in the mapping, or is a message set."""
+    """Raises DescriptorError if an extended message isn't in the mapping, or is a message set."""
     for extendee, fields in extensions.items():
         for field in fields:
             if extendee not in reached:

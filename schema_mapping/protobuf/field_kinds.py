@@ -1,4 +1,4 @@
-"""Kinds of fields: cardinality, wire type, well-known types, enums."""
+"""Kinds of fields."""
 
 from __future__ import annotations
 

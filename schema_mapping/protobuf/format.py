@@ -1,4 +1,4 @@
-"""Protobuf as a value format: one message type, or several."""
+"""Protobuf as a value format."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ProtobufMessageFormat:
     name: str = PROTOBUF_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:  # noqa: ARG002
-        """Read a SourceSchema. Raises DescriptorError."""
+        """Raises DescriptorError."""
         if not isinstance(schema, SourceSchema):
             raise DescriptorError("the schema isn't one of a Protobuf message", root=root, schema=type(schema).__name__)
         return _OneMessage(source=schema, graph=source_graph(schema))
@@ -47,12 +47,12 @@ class ProtobufMessageFormat:
 
 @dataclass(frozen=True, slots=True)
 class ProtobufMessagesFormat:
-    """Several message types; an envelope names a value's."""
+    """An envelope names a value's type."""
 
     name: str = UNION_FORMAT
 
     def read(self, schema: DeclaredSchema, entries: Iterable[LedgerEntry], root: Root) -> ValueSchema:
-        """Read a UnionSchema under the ledger's steps. Raises DescriptorError."""
+        """Under the ledger's steps. Raises DescriptorError."""
         if not isinstance(schema, UnionSchema):
             raise DescriptorError("the schema isn't one of several messages", root=root, schema=type(schema).__name__)
         return _several(schema, entries, root)

@@ -11,9 +11,9 @@ from google.protobuf.descriptor_pool import DescriptorPool
 
 
 def add_file(pool: DescriptorPool, file: FileDescriptorProto) -> None:
-    """Add a file, also with clashing JSON names. Raises TypeError if protobuf refuses it.
+    """Clashing JSON names are permitted: old schemas have `fooBar` beside `foo_bar`.
 
-    Old schemas have such fields (`fooBar` beside `foo_bar`). An option of the message permits them.
+    Raises TypeError if protobuf refuses the file.
     """
     try:
         pool.Add(file)
@@ -42,7 +42,7 @@ def clashing_names(message: DescriptorProto) -> set[str]:
 
 
 def json_name(field: FieldDescriptorProto) -> str:
-    """Return the JSON name, by default as protoc derives it."""
+    """By default as protoc derives it."""
     if field.HasField("json_name"):
         return field.json_name
     first, *rest = field.name.split("_")

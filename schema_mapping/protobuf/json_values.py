@@ -1,4 +1,4 @@
-"""Shows messages as canonical Protobuf JSON, by their rows' schema.
+"""Messages as canonical Protobuf JSON, by their rows' schema.
 
 Messages without a JSON form keep their bytes, with a reason.
 """
@@ -53,7 +53,7 @@ def _shown(
 
 
 def as_json(schema: SourceSchema, data: bytes) -> str:
-    """Raise google.protobuf's errors if there is no JSON form."""
+    """Raises google.protobuf's errors if there is no JSON form."""
     message = _message_class(schema)()
     message.ParseFromString(data)
     pool: Any = message.DESCRIPTOR.file.pool

@@ -1,4 +1,4 @@
-"""The kernel's output columns in the Arrow struct, as a tree.
+"""The kernel's output columns as a tree.
 
 Nodes name the row space of their length, and the output of their validity.
 """
@@ -30,9 +30,9 @@ class StructLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout:
-    """A repeated field: `counts` has its offsets; its elements have a separate row space.
+    """`counts` has its offsets; its elements have a separate row space.
 
-    The nanoseconds of a map's times are a list beside the map; `index` is the map's position among the maps.
+    The nanoseconds of a map's times are a list beside it; `index` is the map's position among the maps.
     """
 
     type: pa.DataType
@@ -45,7 +45,7 @@ class ListLayout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapLayout:
-    """Like a list. `index` is the position among the maps."""
+    """`index` is the position among the maps."""
 
     type: pa.DataType
     space: int

@@ -1,7 +1,7 @@
 """Message types with names and ids of columns.
 
-Fields are in ascending number. In every struct the columns are the fields, each followed by its times' nanoseconds if
-these have a column, then at the root `__prefix__`, `__raw__`, `__err__` and `__form__`, then `__unrecognized__`.
+Fields are in ascending number, each followed by its times' nanoseconds, if these have a column. At the root come
+`__prefix__`, `__raw__`, `__err__` and `__form__`, then everywhere `__unrecognized__`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,7 @@ from schema_mapping.protobuf.type_graph import FieldType, TypeGraph
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NanosColumn:
-    """The nanoseconds of a field's times: an int, or a list of as many as a list or map has times.
-
-    `element_id` is None for an int.
-    """
+    """The nanoseconds of times: an int, or a list parallel to a list or map. `element_id` is None for an int."""
 
     name: str
     field_id: int
@@ -31,12 +28,11 @@ class NanosColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedField:
-    """A field and its column. `oneof` is never a synthetic one's.
+    """`oneof` is the index of a real oneof, never of a synthetic one.
 
-    `oneof` is the index of a real oneof, never of a synthetic one. For a repeated field, `field_id` is the list's id
-    and `element_id` the elements'. A map has `key` and `value` with Iceberg's ids; its `kind` has no meaning. A cut
-    message has `unrecognized_id`, the id of its only child. `native` is the well-known type of a scalar column, and
-    `nanos` the column after it.
+    For a repeated field, `field_id` is the list's id and `element_id` the elements'. A map has `key` and `value` with
+    Iceberg's ids; its `kind` has no meaning. A cut message's only child is `unrecognized_id`. `native` is the
+    well-known type of a scalar column, and `nanos` the column after it.
     """
 
     number: int
@@ -62,7 +58,6 @@ class MappedField:
 
     @property
     def is_cut(self) -> bool:
-        """Whether the message is kept whole in `__unrecognized__`."""
         return (
             self.message is None
             and self.native is None
@@ -82,9 +77,9 @@ class UnmappedField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MappedMessage:
-    """`message_set`: the old MessageSet wire format.
+    """`message_set`: the old MessageSet wire format. `excluded` fields are kept in `__unrecognized__`.
 
-    `excluded` fields are kept in `__unrecognized__`. `empty`: neither fields nor room for extensions.
+    `empty`: neither fields nor room for extensions.
     """
 
     full_name: str
@@ -104,7 +99,7 @@ class RootIds:
 
 
 def map_message(graph: TypeGraph, ids: ColumnIds) -> tuple[MappedMessage, RootIds]:
-    """Raise DescriptorError if the ids belong to another message."""
+    """Raises DescriptorError if the ids belong to another message."""
     columns = ids.by_path()
     root = _message(graph, graph.root, (), columns)
     special = RootIds(

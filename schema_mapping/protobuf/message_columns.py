@@ -1,4 +1,4 @@
-"""Message types as a `ColumnGraph`, and scalar fields as column types."""
+"""Message types as a `ColumnGraph`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COLUMN_TYPES: Final = {
 
 
 def message_columns(graph: TypeGraph) -> ColumnGraph:
-    """Native columns must be chosen already. Structs are message types; steps are field numbers."""
+    """Native columns must be chosen already. Steps are field numbers."""
     return ColumnGraph(
         root=graph.root,
         structs={
@@ -72,7 +72,7 @@ def _value(field: FieldType) -> Held:
 
 
 def column_type(field: FieldType | MappedField) -> AnyColumnType:
-    """Return the column type of a field without columns below it."""
+    """The field has no columns below it."""
     if field.decimal:
         return UNSIGNED_LONG
     if field.native is WellKnown.TIMESTAMP:

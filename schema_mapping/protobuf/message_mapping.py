@@ -1,4 +1,4 @@
-"""The compiled mapping of one message type. Picklable, hashable, equal by what it was compiled from."""
+"""The mapping of one message type. Picklable, hashable, equal by its sources."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MessageMapping(CompiledColumns):
-    """The columns of one message type, and the codec; see `compile_mapping`."""
+    """The columns of one message type, and the codec."""
 
     descriptor_set: bytes
     message: str
@@ -65,19 +65,17 @@ class MessageMapping(CompiledColumns):
         which: Places | None = None,  # noqa: ARG002 - there is one message; a value that is none is null
         prefix_lengths: Lengths | None = None,
     ) -> pa.StructArray:
-        """See ValueMapping. There is only one message type."""
         from schema_mapping.protobuf.decode import decode
 
         return decode(values, self.program, prefix_lengths=prefix_lengths)
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Raise KernelError for rows of another type."""
+        """Raises KernelError for rows of another type."""
         from schema_mapping.protobuf.encode import encode
 
         return encode(rows, self.program)
 
     def shown(self, values: pa.BinaryArray, rows: pa.StructArray) -> pa.StructArray:
-        """Show canonical Protobuf JSON, with the fields SHOWN_FIELDS."""
         from schema_mapping.protobuf.json_values import shown_messages
 
         return shown_messages((self.source,), values, rows, [0] * len(values))
@@ -162,7 +160,7 @@ def message_from_json(data: Mapping[str, Any]) -> MessageMapping:
 
 @lru_cache(maxsize=64)
 def compile_source(source: SourceSchema, ids: ColumnIds, keep_raw: bool, options: MappingOptions) -> MessageMapping:
-    """Raise what `compile_mapping` raises."""
+    """Raises the errors of `compile_mapping`."""
     return _compile(
         find_descriptor(source),
         source_graph(source),

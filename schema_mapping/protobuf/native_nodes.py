@@ -1,4 +1,4 @@
-"""Nodes of well-known types with one column: slots, but no columns below.
+"""Well-known types with one column.
 
 The kernel computes values after parsing a chunk; JSON is kept whole as bytes.
 """

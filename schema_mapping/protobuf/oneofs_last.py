@@ -1,7 +1,4 @@
-"""Go's form of messages: canonical, but with oneof members ("late fields") last.
-
-Such a value needs no `__raw__`, only a `__form__` (docs/producers.md).
-"""
+"""Go's form of messages: canonical, but with oneof members ("late fields") last (docs/producers.md)."""
 
 from __future__ import annotations
 

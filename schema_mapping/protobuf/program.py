@@ -1,4 +1,4 @@
-"""Compiles a message to the kernel's tables and output layout."""
+"""Compiles a message to the kernel's tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VALUE_MEMORY = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Program:
-    """`chunk_rows` values are parsed at a time; 0 lets the kernel choose.
+    """`chunk_rows` values are parsed at a time; 0: the kernel chooses.
 
     `value_memory` limits the bytes of a value's rows: two bytes can open hundreds of columns.
     """
@@ -33,10 +33,7 @@ class Program:
 def compile_program(
     root: MappedMessage, root_ids: RootIds, *, keep_raw: bool, graph: TypeGraph | None = None
 ) -> Program:
-    """Compile a message; `keep_raw` sets `__raw__` for every value.
-
-    With `graph`, cut messages are checked as by upb, else only their wire format.
-    """
+    """With `graph`, cut messages are checked as by upb, else only their wire format."""
     arrow_type = root_type(root, root_ids)
     builder = TableBuilder(graph)
     layout = builder.add_root(root, arrow_type)

@@ -1,4 +1,4 @@
-"""Lays out a message as tables: row spaces, slots, presence bits, columns.
+"""Lays out a message as row spaces, slots, presence bits and columns.
 
 The root and every list and map have a row space. Singular fields have a presence bit, unless always present.
 """
@@ -46,7 +46,7 @@ class _ColumnPlace:
 
 
 class TableBuilder:
-    """Builds a program. Without a type graph, cut messages are checked as empty."""
+    """Without a type graph, cut messages are checked as empty."""
 
     def __init__(self, graph: TypeGraph | None) -> None:
         self._fields: list[FieldRow] = [NO_FIELD]
@@ -60,7 +60,7 @@ class TableBuilder:
         self._special: dict[str, int] = {}
 
     def add_root(self, root: MappedMessage, arrow_type: pa.StructType) -> StructLayout:
-        """Lay out a key's or value's struct. The root's node is the first."""
+        """The root's node is the first."""
         space = self._spaces[ROOT_SPACE]
         self._special = {f"{name}_bit": space.bit() for name in ("row", "ok", "raw", "err", "prefix", "form")}
         present = self._validity(ROOT_SPACE, self._special["row_bit"])

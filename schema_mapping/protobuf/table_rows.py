@@ -1,4 +1,4 @@
-"""Rows of the kernel's tables, and their numpy arrays.
+"""Rows of the kernel's tables.
 
 Slots count from zero in their space; presence bits come before them in the arrays.
 """
@@ -98,9 +98,9 @@ class MapRow:
 
 @dataclass(slots=True, kw_only=True)
 class NativeRow:
-    """A well-known type with one column. `kind` is its node's flag; `presence` and `fits` are bits.
+    """`kind` is its node's flag; `presence` and `fits` are bits.
 
-    `keeps_nanos`: the nanoseconds that its microseconds don't have are in a column, too.
+    `keeps_nanos`: a column has the nanoseconds that its microseconds don't have.
     """
 
     space: int

@@ -1,7 +1,6 @@
 """The message types that a root reaches.
 
-Presence, packing, UTF-8 checks and closed enums follow syntax or features. The fingerprint covers what bytes and
-columns depend on.
+Presence, packing, UTF-8 checks and closed enums follow syntax or features.
 """
 
 from __future__ import annotations
@@ -29,11 +28,10 @@ UNPACKABLE = frozenset({WireKind.STRING, WireKind.BYTES, WireKind.MESSAGE, WireK
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldType:
-    """A declared field. `message` is set also if it is cut.
+    """A declared field. `message` is set also if it is cut; `extension` is a full name.
 
-    `column` is the .proto's other name for the column. `extension` is an extension's full name. `native`, `decimal` and
-    `nanos`, which says that the nanoseconds of its times have a column too, aren't declared but chosen (see
-    `well_known`); a `native` field has no `message`.
+    `column` is the .proto's other name for the column. `native`, `decimal` and `nanos` (the nanoseconds have a column)
+    are chosen, not declared (see `well_known`); a `native` field has no `message`.
     """
 
     number: int
@@ -57,7 +55,6 @@ class FieldType:
 
     @property
     def column_name(self) -> str:
-        """The column's name, if it is free."""
         return self.column or self.name
 
     @property
@@ -65,7 +62,7 @@ class FieldType:
         return self.message if self.value is None else self.value.message
 
     def facts(self) -> dict[str, Any]:
-        """What bytes and columns depend on, as JSON values; without what is chosen, which counts as options."""
+        """Chosen types count as options, not facts."""
         seldom = {"column": self.column, "extension": self.extension}
         return {
             **self.place(),
@@ -106,7 +103,7 @@ class MessageType:
     empty: bool = False
 
     def facts(self) -> dict[str, Any]:
-        """What bytes and columns depend on; of an excluded field its `place`."""
+        """Of an excluded field only its `place`."""
         excluded = {"excluded": [field.place() for field in self.excluded]} if self.excluded else {}
         return {
             "full_name": self.full_name,
@@ -122,7 +119,7 @@ class TypeGraph:
     types: Mapping[str, MessageType]
 
     def fingerprint(self) -> str:
-        """SHA-256, in hex, of the facts in canonical order."""
+        """SHA-256, in hex, of the facts."""
         return self._fingerprint
 
     @cached_property
@@ -136,10 +133,7 @@ class TypeGraph:
 
 
 def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGraph:
-    """Read a message type and all types that it reaches.
-
-    Raises DescriptorError for a missing or foreign extension, and for a bad column option.
-    """
+    """Raises DescriptorError for a missing or foreign extension, and for a bad column option."""
     named = find_extensions(descriptor, extensions)
     types: dict[str, MessageType] = {}
     pending = [descriptor]
@@ -156,7 +150,7 @@ def type_graph(descriptor: Descriptor, extensions: Sequence[str] = ()) -> TypeGr
 
 @lru_cache(maxsize=64)
 def source_graph(source: SourceSchema) -> TypeGraph:
-    """Raise DescriptorError if the schema lacks its message, an extension or an import."""
+    """Raises DescriptorError if the schema lacks its message, an extension or an import."""
     return type_graph(find_descriptor(source), source.extensions)
 
 

@@ -1,4 +1,4 @@
-"""Joins message types to one graph: a root whose fields are the messages.
+"""Joins message types to one graph: the root's fields are the messages.
 
 The ledger assigns a step per full name once.
 """
@@ -24,7 +24,7 @@ class UnionGraph:
 
 
 def member_steps(entries: Iterable[LedgerEntry], root: Root, messages: Iterable[str]) -> dict[str, int]:
-    """Return the ledger's step of each message, or the next free one."""
+    """Return each message's step in the ledger, or the next free one."""
     tops = ((entry.source_name, entry.path[0]) for entry in entries if entry.root == root and len(entry.path) == 1)
     assigned = {name: step for name, step in tops if isinstance(step, int) and step > MEMBER_STEP}
     fresh = count(max(assigned.values(), default=MEMBER_STEP) + 1)

@@ -1,4 +1,4 @@
-"""The compiled mapping of several message types: a struct per type, of which a row has at most one.
+"""The mapping of several message types: a row has at most one of the structs.
 
 The caller passes types, read from envelopes, to `decode`.
 """
@@ -45,21 +45,17 @@ class UnionMember:
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class UnionMapping(CompiledColumns):
-    """The columns of several message types, and the codec; see `compile_union`.
-
-    `members` ascend by step, like their structs.
-    """
+    """`members` ascend by step, like their structs."""
 
     members: tuple[UnionMember, ...]
 
     @property
     def takes_dictionaries(self) -> bool:
-        """False: rows are first sorted by message."""
+        """Rows are first sorted by message."""
         return False
 
     @property
     def messages(self) -> tuple[str, ...]:
-        """Full names, to which `which` in `decode` gives indexes."""
         return tuple(member.schema.message for member in self.members)
 
     def schema(self, envelope: bytes | None) -> UnionSchema:  # noqa: ARG002 - see `UnionSchema.envelope`
@@ -76,7 +72,7 @@ class UnionMapping(CompiledColumns):
     def decode(
         self, values: pa.BinaryArray, *, which: Places | None = None, prefix_lengths: Lengths | None = None
     ) -> pa.StructArray:
-        """See ValueMapping. Raises KernelError also without `which`."""
+        """Raises KernelError also without `which`."""
         from schema_mapping.protobuf.decode import decode
 
         if which is None:
@@ -90,7 +86,7 @@ class UnionMapping(CompiledColumns):
         return self._join(decoded, len(values))
 
     def encode(self, rows: pa.StructArray) -> pa.BinaryArray:
-        """Raise KernelError for rows of another type, and without `__raw__` for rows with other than one message."""
+        """Raises KernelError for rows of another type, and without `__raw__` for rows with other than one message."""
         from schema_mapping.protobuf.encode import encode
 
         if [field.name for field in rows.type] != [field.name for field in self.arrow_type]:
@@ -161,7 +157,7 @@ class MemberType:
 
     @classmethod
     def of_schema(cls, schema: SourceSchema) -> Self:
-        """Raise DescriptorError if the schema can't be read."""
+        """Raises DescriptorError if the schema can't be read."""
         graph = source_graph(schema)
         return cls(schema=closure(find_descriptor(schema), schema.extensions), graph=graph)
 
@@ -169,7 +165,7 @@ class MemberType:
 def compile_union(
     members: Mapping[int, MemberType], *, ids: ColumnIds, keep_raw: bool, options: MappingOptions
 ) -> UnionMapping:
-    """Raise DescriptorError if the ids belong to other types. `members` are by step."""
+    """`members` are by step. Raises DescriptorError if the ids belong to other types."""
     graph = unite({step: member.graph for step, member in members.items()}).graph
     native = with_native_columns(graph, options)
     root, root_ids = map_message(native, ids)

@@ -1,7 +1,7 @@
 """Chooses fields with one scalar column: well-known types and uint64.
 
-A message is well known if its facts equal the ones of `google/protobuf` under its name. A root stays a struct.
-`timestamp` chooses Timestamps only, each with a column for the nanoseconds that the time's microseconds don't have.
+A well-known message equals `google/protobuf`'s under its name. A root stays a struct. `timestamp` chooses Timestamps
+only, each with a column for the nanoseconds below microseconds.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def _native(field: FieldType, known: dict[str, WellKnown], *, decimal: bool) -> 
 
 
 def _known_in(graph: TypeGraph) -> dict[str, WellKnown]:
-    """Return well-known types by name. JSON types count only if all are genuine."""
+    """JSON types count only if all are genuine."""
     genuine = _genuine_types()
     matching = {name for name, kind in graph.types.items() if genuine.get(name) == kind}
     family = {kind.value for kind in WellKnown if kind.is_json}

@@ -1,4 +1,4 @@
-"""Archived rows made by hand, for the tests of storage and replay: raw keys and values, every column of the table."""
+"""Fixtures: archived rows, in every column."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RAW_ROWS = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A produced record and its position. Times in ms."""
+    """Times in ms."""
 
     offset: int
     key: bytes | None = None
@@ -43,8 +43,6 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Makes rows and what goes with them."""
-
     rows: RowMapping = RAW_ROWS
     properties: dict[str, str] = field(default_factory=lambda: dict(KEPT))
     row: type[Row] = Row
@@ -92,19 +90,16 @@ def _header(key: bytes, value: bytes | None) -> dict[str, object]:
 
 @pytest.fixture
 def archive() -> Archive:
-    """Rows of raw keys and values, in the table's columns."""
     return Archive()
 
 
 @pytest.fixture
 def lake(tmp_path: Path, archive: Archive) -> Lake:
-    """An empty table of raw keys and values."""
     return Lake(tmp_path / "lake", archive.rows)
 
 
 @pytest.fixture
 def filled(lake: Lake, archive: Archive) -> Lake:
-    """A lake with ten records in partition 0 and four in partition 1."""
     odd = archive.row(
         offset=0, key=None, value=b"\x00\xff", headers=[("ä".encode(), b"1"), (b"\xff", None)], timestamp=None
     )

@@ -1,4 +1,4 @@
-"""The one list of codecs: its numbers are the protocol's, and options and settings take its names."""
+"""The list of codecs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several observers as one, and what happens to one that raises."""
+"""Several observers as one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def test_each_observer_is_told_each_event_in_turn() -> None:
     assert told == [("first", 1), ("second", 1), ("first", 2), ("second", 2)]
 
 
-def test_one_that_raises_is_logged_once_and_left_out_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+def test_raising_observer_is_logged_once_and_left_out(caplog: pytest.LogCaptureFixture) -> None:
     told: list[int] = []
     calls: list[int] = []
 

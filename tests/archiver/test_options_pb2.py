@@ -1,4 +1,4 @@
-"""Python code that protoc generated from a .proto with our option: it imports, and its descriptors say the same."""
+"""Generated code with our option imports."""
 
 from __future__ import annotations
 

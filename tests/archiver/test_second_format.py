@@ -1,4 +1,4 @@
-"""A table of a format that the archiver doesn't know: archived, committed, replayed, found again, copied."""
+"""A table of an unknown format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def table(tmp_path: Path) -> Lake:
 
 
 def archived(folder: Path, start: int, batches: int, form: SegmentFormat) -> list[TranslatedRange]:
-    """Batches of two records, a file for each, as tasks hand them over and a journal keeps them."""
     ranges: list[TranslatedRange] = []
     for base in range(start, start + 2 * batches, 2):
         log = [batch(base, *[Record(timestamp=0, key=b"k", value=b"%d" % base)] * 2)]

@@ -1,4 +1,4 @@
-"""A summary has the very bytes of its entries; one that was changed or cut is refused, whatever was changed."""
+"""Summaries have their entries' exact bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_it_has_the_bytes_in_the_order_of_names() -> None:
     assert found[0].commit.commit_id == "0001"
 
 
-def test_the_same_entries_give_the_same_object_in_any_order_and_twice() -> None:
+def test_same_entries_give_the_same_summary_in_any_order() -> None:
     again = JournalSummary.of([*SUMMARY.entries[::-1], SUMMARY.entries[1]])
     assert again.to_bytes() == SUMMARY.to_bytes()
 
@@ -84,7 +84,6 @@ def test_a_summary_that_says_something_else_is_refused(change: dict[str, object]
 
 @given(st.data())
 def test_no_changed_byte_goes_unseen(data: st.DataObject) -> None:
-    """But in what is only for people to read: nothing of an entry is another one."""
     whole = SUMMARY.to_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))
     changed = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]

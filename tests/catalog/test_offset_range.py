@@ -1,4 +1,4 @@
-"""Ranges of offsets that overlap, in groups."""
+"""Overlapping ranges of offsets, in groups."""
 
 from __future__ import annotations
 

@@ -56,7 +56,6 @@ def main(arguments: list[str]) -> int:
 
 
 def _without_flushes(stack: Stack) -> None:
-    """Let Postgres commit without waiting for the disk: no history ends it."""
     with psycopg.connect(stack.postgres_dsn, autocommit=True) as connection:
         connection.execute("alter system set synchronous_commit = off")
         connection.execute("select pg_reload_conf()")

@@ -9,16 +9,12 @@ from typing import Any, Final
 
 
 class Writer(StrEnum):
-    """What writes another engine's data files."""
-
     ARROW = "pyarrow"
     DUCKDB = "DuckDB"
     POLARS = "Polars"
 
 
 class Verb(StrEnum):
-    """By the archiver, another engine, or on the registry."""
-
     ARCHIVE = "archive"
     COMPACT = "compact"
     REPARTITION = "repartition"
@@ -53,7 +49,6 @@ class Verb(StrEnum):
 
     @property
     def is_ours(self) -> bool:
-        """Whether the archiver does it: errors may be injected."""
         return not (self.value.startswith(("another", "lose")))
 
 
@@ -95,7 +90,7 @@ FAULT_EVERY: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act:
-    """`noise` draws its details; `is_faulty`: an error is injected, and the act repeated."""
+    """`noise` draws the details; if `is_faulty`, an error is injected and the act repeated."""
 
     verb: Verb
     noise: int
@@ -114,8 +109,6 @@ class Act:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A topic's shape, and its acts in order."""
-
     partitions: int
     is_decoded: bool
     by_columns: bool

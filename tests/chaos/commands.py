@@ -39,13 +39,12 @@ LATER = 9 * 86_400.0
 
 
 def later() -> float:
-    """A clock days ahead."""
     return time.time() + LATER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
-    """`spark`: with the configured engine, not with tasks in threads. `fault` is ARCHIVER_FAULT of a process."""
+    """`spark`: with the configured engine, not threads. `fault` is ARCHIVER_FAULT of a process."""
 
     path: Path
     topic: str
@@ -79,7 +78,6 @@ class Commands:
         return done
 
     def erase(self, where: str | None) -> EraseReport:
-        """Erase matching records; without `where` finish open erasures."""
         condition = None if where is None else Where.parse(where)
         return Erase(self.config, self.topic, condition, engine=self._engine, options=EraseOptions(clock=later)).run()
 
@@ -106,7 +104,7 @@ class Commands:
         return journal.sum_up(settled_seconds=-60.0)
 
     def verify(self, *, asks_registry: bool = True) -> VerifiedTopic:
-        """Verify in threads, without `spark` too: the judge needs the report."""
+        """Verify in threads, also with `spark`: the judge needs the report."""
         job = Verify(
             self.config,
             [self.topic],
@@ -123,5 +121,4 @@ class Commands:
         return done
 
     def without_registry(self, stack: Stack, *, with_journal: bool) -> Commands:
-        """Return commands with an empty database, and without `with_journal` an empty journal."""
         return replace(self, path=without_registry(stack, self.path, with_journal=with_journal))

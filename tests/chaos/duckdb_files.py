@@ -16,7 +16,6 @@ _FIELD_ID: Final = b"PARQUET:field_id"
 
 
 def written_by_duckdb(rows: pa.Table) -> bytes:
-    """Return a file of these rows, in their order."""
     with TemporaryDirectory() as folder, duckdb.connect() as connection:
         path = Path(folder) / "made.parquet"
         connection.execute("SET TimeZone = 'UTC'")

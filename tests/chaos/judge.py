@@ -1,4 +1,4 @@
-"""What must hold after each act: rows, replay, and verdict of `archiver verify`."""
+"""Checks rows, replay and `archiver verify` after each act."""
 
 from __future__ import annotations
 
@@ -22,14 +22,13 @@ _SHOWN: Final = 8
 _ADVICE: Final = re.compile(r"remove (them|these|it)\b|take (them|these|rows|it)\b.*\bout|--accept-lost")
 
 
-class Violation(Exception):
-    """A history contradicts the model."""
+class Violation(Exception): ...
 
 
 def judge(scene: Scene, model: Model) -> None:
-    """Check table, replay, registry and verdict. Raises Violation.
+    """Raise Violation if table, replay, registry or verdict is wrong.
 
-    All are read at the same time, since nothing writes then.
+    All are read at once, since nothing writes then.
     """
     with ThreadPoolExecutor(3, thread_name_prefix="judge") as pool:
         replayed = pool.submit(judge_replay, scene, model)
@@ -54,7 +53,6 @@ def judge_rows(files: Iterable[LiveFile], model: Model) -> None:
 
 
 def judge_order(files: Iterable[LiveFile]) -> None:
-    """A file with a sort order has its rows in that order."""
     for file in files:
         places = places_of(file.rows)
         if file.data.sort_order_id and places != sorted(places):
@@ -62,10 +60,7 @@ def judge_order(files: Iterable[LiveFile]) -> None:
 
 
 def judge_replay(scene: Scene, model: Model) -> None:
-    """A replay gives the model's records, byte for byte.
-
-    After a rollback the error must name the missing offsets.
-    """
+    """A replay gives the model's records; after a rollback it names the missing offsets."""
     try:
         replayed = from_archive(scene.commands.path, scene.topic, scene.plan.partitions)
     except Exception as error:
@@ -84,19 +79,16 @@ def judge_replay(scene: Scene, model: Model) -> None:
 
 
 def judge_store(stored: Mapping[str, Sequence[Place]]) -> None:
-    """No object has a record whose erasure has ended."""
     for path, places in stored.items():
         raise Violation(f"an erasure ended, and {path} still has {_named(places)}")
 
 
 def judge_books(differences: Sequence[str]) -> None:
-    """The registry's account and files agree."""
     if differences:
         raise Violation(f"the books of the registry differ, the account's first: {'; '.join(differences[:_SHOWN])}")
 
 
 def judge_verdict(said: Said, model: Model) -> None:
-    """`verify` reports exactly what is missing, without wrong advice."""
     if said.report is None:
         raise Violation(f"verify fails: {said}")
     report: VerifiedTopic = said.report
@@ -127,7 +119,7 @@ def _judge_right(report: VerifiedTopic, faults: Sequence[str], model: Model) -> 
 
 
 def judge_advice(texts: Iterable[str]) -> None:
-    """No text advises to remove rows or to accept a loss: Kafka has all records."""
+    """No text advises removing rows or accepting a loss: Kafka has all records."""
     for text in texts:
         if _ADVICE.search(text):
             raise Violation(f"wrong advice: {text}")

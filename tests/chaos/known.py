@@ -1,6 +1,6 @@
 """Open findings, which end a history.
 
-Each marks a scenario of `test_other_engines.py` as a strict failure; its fix removes both.
+Each marks a strict failure in `test_other_engines.py`; a fix removes both.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`text` is a pattern of violations, `verbs` the acts with it (None: all).
-
-    `is_bare`: only after both registry and journal were lost.
-    """
+    """`text` is a pattern of violations, `verbs` its acts. `is_bare`: only without registry and journal."""
 
     subject: str
     text: str

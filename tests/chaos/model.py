@@ -1,4 +1,4 @@
-"""The expected table: Kafka's records by offset, and their state. Shares no code with the archiver."""
+"""The expected table, without code of the archiver."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from tests.chaos.other_engine import Place
 
 
 class RecordState(StrEnum):
-    """What became of an archived record."""
-
     LIVE = "live"
     DELETED = "deleted by another engine"
     ACCEPTED = "deleted by another engine, and accepted as gone"
@@ -22,10 +20,7 @@ class RecordState(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Model:
-    """Kafka's records, archived states, and snapshots.
-
-    `is_set_back`: another engine set the table back. `knows_all` is false after registry and journal were lost.
-    """
+    """`is_set_back`: by another engine. `knows_all` is false once registry and journal were lost."""
 
     kafka: dict[Place, Any] = field(default_factory=dict)
     states: dict[Place, RecordState] = field(default_factory=dict)
@@ -74,7 +69,7 @@ class Model:
         self.put(below, RecordState.RETIRED)
 
     def set_to(self, content: frozenset[Place], *, is_set_back: bool = False) -> None:
-        """Restore a snapshot's content. `is_set_back`: its history lacks commits, even if all rows are there."""
+        """Restore a snapshot. `is_set_back`: its history lacks commits, even if it has all rows."""
         lost = [place for place in self.live if place not in content]
         self.put([place for place in self.missing if place in content], RecordState.LIVE)
         self.deleted(lost)

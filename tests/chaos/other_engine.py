@@ -1,4 +1,4 @@
-"""Another engine on a table, by pyiceberg, pyarrow and DuckDB alone."""
+"""Another engine, by pyiceberg, pyarrow and DuckDB alone."""
 
 from __future__ import annotations
 
@@ -35,8 +35,6 @@ Write: TypeAlias = Callable[[pa.Table], bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveFile:
-    """`alive` are the positions of rows without deletes."""
-
     data: DataFile
     rows: pa.Table
     alive: tuple[int, ...]
@@ -64,7 +62,7 @@ def written_by_arrow(rows: pa.Table) -> bytes:
 
 
 class OtherEngine:
-    """Works without knowledge of the archiver, and keeps no footers."""
+    """Knows nothing of the archiver, and keeps no footers."""
 
     def __init__(self, load: Callable[[], Table], *, bounds_nested: bool = True, write: Write | None = None) -> None:
         self._load = load
@@ -88,7 +86,6 @@ class OtherEngine:
         self._replace(table, old, [_without(file.live, gone) for file in old], branch=branch)
 
     def add_rows(self, places: Sequence[Place]) -> None:
-        """INSERT copies of a row at these places."""
         table = self._load()
         like = next(file.live for file in self._reader.live_files(table) if file.live.num_rows).slice(0, 1)
         row = like.to_pylist()[0]
@@ -99,7 +96,6 @@ class OtherEngine:
             producer.append_data_file(data)
 
     def delete_positions(self, places: Iterable[Place], *, granular: bool = True) -> None:
-        """DELETE, merge-on-read: position delete files per data file or table partition."""
         gone = frozenset(places)
         table = self._load()
         groups: dict[tuple[Any, ...], list[tuple[DataFile, int]]] = {}
@@ -120,7 +116,7 @@ class OtherEngine:
         _add_deletes(table, files)
 
     def delete_equal(self, places: Iterable[Place]) -> None:
-        """DELETE, merge-on-read: equality delete files, as streaming writers do."""
+        """DELETE, merge-on-read, with equality deletes, as streaming writers do."""
         gone = frozenset(places)
         table = self._load()
         ids = [table.schema().find_field(f"kafka.{name}").field_id for name in ("partition", "offset")]
@@ -136,7 +132,6 @@ class OtherEngine:
         _add_deletes(table, files)
 
     def rewrite(self, cut: Cut | None = None, *, chosen: Callable[[LiveFile], bool] = lambda _: True) -> None:
-        """`rewrite_data_files` on chosen files, by the current spec."""
         table = self._load()
         old = [file for file in self._reader.live_files(table) if chosen(file)]
         if old:
@@ -149,7 +144,6 @@ class OtherEngine:
             update.rename_column(path, name)
 
     def added_files(self, snapshot: Snapshot) -> list[LiveFile]:
-        """Return the data files that a snapshot added, without deletes."""
         added = {
             entry.data_file.file_path
             for manifest in snapshot.manifests(self._load().io)
@@ -161,7 +155,7 @@ class OtherEngine:
         return [file for file in files if file.data.file_path in added]
 
     def cherry_pick(self, snapshot: Snapshot) -> None:
-        """Append the files that a snapshot added, as `cherrypick_snapshot` does with appends."""
+        """As `cherrypick_snapshot` does with appends."""
         files = self.added_files(snapshot)
         source = {"source-snapshot-id": str(snapshot.snapshot_id)}
         with (
@@ -172,7 +166,6 @@ class OtherEngine:
                 producer.append_data_file(file.data)
 
     def stored(self, places: Iterable[Place]) -> dict[str, list[Place]]:
-        """Return which of these records the objects below the table's location have, referenced or not."""
         sought, table = frozenset(places), self._load()
         files: Any = table.io  # a PyArrowFileIO
         scheme, netloc, folder = files.parse_location(table.location())
@@ -185,7 +178,6 @@ class OtherEngine:
         return having
 
     def set_back(self) -> None:
-        """Set `main` back to the snapshot before the current one."""
         snapshot = self._load().current_snapshot()
         assert snapshot is not None
         assert snapshot.parent_snapshot_id is not None
@@ -193,13 +185,11 @@ class OtherEngine:
             manage.set_current_snapshot(snapshot_id=snapshot.parent_snapshot_id)
 
     def expire_snapshots(self) -> None:
-        """Expire all snapshots but the current one."""
         table = self.table
         older = [snapshot.snapshot_id for snapshot in table.snapshots() if snapshot != table.current_snapshot()]
         table.maintenance.expire_snapshots().by_ids(older).commit()
 
     def remove_files(self, chosen: Callable[[LiveFile], bool]) -> None:
-        """DELETE of whole files, by metadata alone."""
         table = self._load()
         self._replace(table, [file for file in self._reader.live_files(table) if chosen(file)], [])
 
@@ -254,8 +244,6 @@ _POSITION_DELETES = pa.schema(
 
 
 class SnapshotReader:
-    """Reads files by the table's column names. Snapshots, manifests and files never change, so each is read once."""
-
     def __init__(self) -> None:
         self._snapshots: dict[tuple[int, int], list[LiveFile]] = {}
         self._manifests: dict[str, list[ManifestEntry]] = {}
@@ -303,10 +291,7 @@ class SnapshotReader:
 
 
 def _renamed(schema: Schema, rows: pa.Table) -> pa.Table:
-    """Name columns as the table's schema does, by their field ids.
-
-    Not by `cast`, which takes the children of structs by their names, and makes nulls of renamed ones.
-    """
+    """Rename by field ids: `cast` takes children of structs by name, and makes nulls of renamed ones."""
     fields = [_renamed_field(schema, field) for field in rows.schema]
     columns = [
         pa.chunked_array([chunk.view(field.type) for chunk in column.chunks], field.type)
@@ -355,7 +340,6 @@ def _without(rows: pa.Table, gone: frozenset[Place]) -> pa.Table:
 
 
 def _places_in(store: FileSystem, path: str) -> list[Place]:
-    """Return the places of a data file's rows, none of a delete file's."""
     with store.open_input_file(path) as source:
         file = pq.ParquetFile(source)
         return places_of(file.read(["kafka"])) if {"kafka", "key"} <= set(file.schema_arrow.names) else []
@@ -399,7 +383,6 @@ def _described(table: Table, path: str, footer: Any, partition: Record, bounds: 
 
 
 def _bounds(table: Table, rows: pa.Table) -> dict[int, Bounds]:
-    """Return the bounds of columns of `kafka`, in Iceberg's encoding."""
     bounds = {}
     for name in ("partition", "offset", "event_timestamp", "ingest_timestamp", "batch_start"):
         column = pc.struct_field(rows["kafka"].combine_chunks(), name)

@@ -1,4 +1,4 @@
-"""Plays a history on table and model, and judges after each act."""
+"""Plays a history, and judges after each act."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ _MOST_REFILLS: Final = 2
 
 
 class HistoryPlayer:
-    """Plays one history. `notes` has a line per act."""
-
     def __init__(self, scene: Scene) -> None:
         self.scene = scene
         self.model = Model()
@@ -35,7 +33,7 @@ class HistoryPlayer:
         self.is_over = False
 
     def play(self, act: Act) -> None:
-        """Raise Violation."""
+        """Raise Violation if the verdict is wrong."""
         self.notes.append(str(act))
         noise = Random(act.noise)
         if not self.model.states and act.verb is not Verb.ARCHIVE:
@@ -51,7 +49,7 @@ class HistoryPlayer:
             raise Violation(f"an error that no command should end with: {type(error).__name__}: {error}") from error
 
     def ours(self, act: Act, command: Callable[[Commands], Any], *, leaving: Iterable[Place] = ()) -> Said:
-        """Run a command, first with an act's error. `leaving` are rows that may go."""
+        """Run a command, first with an act's error. `leaving` rows may go."""
         if act.is_faulty:
             with self.scene.error(act.verb, Random(act.noise + 1)) as (commands, error):
                 said = self.scene.run(command, commands)
@@ -273,7 +271,6 @@ class HistoryPlayer:
             self._set_main(newest.snapshot_id)
 
     def _known_snapshots(self) -> list[int]:
-        """Return remaining snapshots without erased or retired rows."""
         standing = {snapshot.snapshot_id for snapshot in self.scene.table().metadata.snapshots}
         allowed = {*self.model.live, *self.model.missing}
         return [each for each, places in self.model.snapshots.items() if each in standing and places <= allowed]
@@ -284,7 +281,6 @@ class HistoryPlayer:
         self.notes.append(f"    to snapshot {snapshot_id}, {len(self.model.missing)} rows are missing")
 
     def cherry_pick(self, act: Act, noise: Random) -> None:
-        """Set the table back, and append the files of some later appends again."""
         table, model = self.scene.table(), self.model
         line = list(ancestors_of(table.current_snapshot(), table.metadata))
         starts = [place for place, snapshot in enumerate(line) if snapshot.snapshot_id in self._known_snapshots()]
@@ -310,7 +306,6 @@ class HistoryPlayer:
         self.notes.append(f"    {len(chosen)} snapshots picked of {start}, {len(model.missing)} rows are missing")
 
     def _picked_rows(self, snapshot: Snapshot) -> frozenset[Place]:
-        """Return the rows of an append that may be picked."""
         files = self.scene.other.added_files(snapshot)
         places = frozenset(place for file in files for place in places_of(file.rows))
         spec_id = self.scene.table().spec().spec_id
@@ -356,7 +351,7 @@ class HistoryPlayer:
         self.scene.other.rename_column(("val", name), f"{name}_renamed")
 
     def add_rows(self, act: Act, noise: Random) -> None:
-        """Rows outside every log: `verify` reports them, and no command takes them for archived."""
+        """Add rows outside every log: `verify` reports them, and no command takes them for archived."""
         partition = noise.choice(self.model.partitions)
         places = [(partition, self.model.end(partition) + 1_000 + number) for number in range(3)]
         self.scene.other.add_rows(places)
@@ -367,7 +362,6 @@ class HistoryPlayer:
         self.model.alien = frozenset()
 
     def upgrade(self, act: Act, noise: Random) -> None:
-        """Writing commands refuse the table; reading ones don't."""
         self.scene.upgrade()
         for name in ("archive", "compact"):
             said = self.scene.run(methodcaller(name), self.scene.commands)

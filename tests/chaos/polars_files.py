@@ -1,4 +1,4 @@
-"""Data files written by Polars, with Iceberg's field ids. Polars stores large lists, texts and bytes."""
+"""Data files written by Polars, with Iceberg's field ids and large types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ _SMALL: Final = {large: small for small, large in _LARGE.items()}
 
 
 def written_by_polars(rows: pa.Table) -> bytes:
-    """Return a file of these rows, in their order."""
     import polars as pl
 
     target = BytesIO()

@@ -1,4 +1,4 @@
-"""Commands in processes, which a fault really kills."""
+"""Commands in processes, which faults really kill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS: Final = 600.0
 
 
 def said_by_process(command: Callable[[Commands], Any], commands: Commands) -> Said:
-    """Run a command in a process, without its report. `command` can be pickled.
+    """Run a picklable command in a process, without its report.
 
     Raises TimeoutError, and RuntimeError with the log of a process that neither ended nor was killed.
     """

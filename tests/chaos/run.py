@@ -25,8 +25,6 @@ WRONG = "wrong"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryResult:
-    """`ended` is `right`, `wrong`, or an open finding's subject."""
-
     number: int
     plan: Plan
     ended: str
@@ -38,7 +36,6 @@ class HistoryResult:
 
     @property
     def killed(self) -> int:
-        """The commands that were killed."""
         return sum(KILLED in note for note in self.notes)
 
     def to_json(self) -> dict[str, Any]:
@@ -62,8 +59,6 @@ class HistoryResult:
 
 
 class HistoryResults(Results):
-    """The results of histories of one seed in a file."""
-
     def totals(self) -> dict[str, Any]:
         return {
             "histories": len(self.rounds),
@@ -79,7 +74,6 @@ class HistoryResults(Results):
 
 
 def play(where: Ground, plan: Plan, *, number: int = 0, sql: Callable[[str], Any] | None = None) -> HistoryResult:
-    """Play to the end or the first violation. `sql` as in Scene."""
     started = time.monotonic()
     player = HistoryPlayer(Scene(where, plan, sql))
     ended, violation, done = RIGHT, "", 0
@@ -109,7 +103,6 @@ def play(where: Ground, plan: Plan, *, number: int = 0, sql: Callable[[str], Any
 def shrink(
     where: Ground, result: HistoryResult, *, seconds: float, sql: Callable[[str], Any] | None = None
 ) -> HistoryResult:
-    """Return a shorter history with the same violation, within these seconds."""
     deadline = time.monotonic() + seconds
     acts = list(result.plan.acts[: result.acts + 1])
     least = replace(result, plan=replace(result.plan, acts=tuple(acts)))
@@ -128,7 +121,6 @@ def shrink(
 
 
 def _kind(result: HistoryResult) -> tuple[str, str]:
-    """Return what makes two violations the same."""
     return result.ended, "".join(each for each in result.violation[:60] if not each.isdigit())
 
 

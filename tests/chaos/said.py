@@ -1,4 +1,4 @@
-"""What a command reported: success, and all texts for operators."""
+"""A command's success, and all its texts for operators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Said:
 
 
 def said_by(command: Callable[[], Any]) -> Said:
-    """Raise what isn't one of the archiver's errors."""
+    """Raise errors that aren't the archiver's."""
     try:
         report = command()
     except ContextError as error:

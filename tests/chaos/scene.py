@@ -1,4 +1,4 @@
-"""A history's topic and archive, with commands, another engine, producers, and injected errors."""
+"""A history's topic, archive, commands, engines and producers."""
 
 from __future__ import annotations
 
@@ -96,7 +96,6 @@ class Scene:
 
     @property
     def lacks_commits(self) -> bool:
-        """Whether the history of `main` lacks the newest commit of records, named by the table or by its snapshot."""
         metadata = self.table().metadata
         heads = [
             (snapshot.sequence_number or 0, snapshot.snapshot_id)
@@ -111,7 +110,6 @@ class Scene:
         return snapshot_id not in line and any((snapshot.sequence_number or 0) < sequence for snapshot in line.values())
 
     def produce(self, noise: Random) -> list[Seen]:
-        """Add records, some aborted, and read Kafka again."""
         count = noise.randrange(8, 40)
         messages = [self._message(noise, self._produced + number) for number in range(count)]
         self._produced += count
@@ -132,7 +130,6 @@ class Scene:
         }
 
     def lose_registry(self, *, with_journal: bool) -> None:
-        """Replace the database, and the journal too without `with_journal`."""
         self.commands = self.commands.without_registry(self.stack, with_journal=with_journal)
 
     def change_terms(self, noise: Random) -> None:
@@ -152,7 +149,6 @@ class Scene:
 
     @contextmanager
     def error(self, verb: Verb, noise: Random) -> Iterator[tuple[Commands, str]]:
-        """Yield commands with an injected error, and its description."""
         match noise.choice(("point", "answer", "store")):
             case "point":
                 point = noise.choice(_POINTS.get(verb, _COMMITTING))
@@ -193,7 +189,7 @@ class Scene:
 
 
 def _writer(writer: Writer) -> Write:
-    """Return pyarrow in place of Polars if that isn't installed: only `make interop` installs it."""
+    """Fall back to pyarrow without Polars, which only `make interop` installs."""
     match writer:
         case Writer.DUCKDB:
             return written_by_duckdb

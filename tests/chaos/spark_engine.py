@@ -1,4 +1,4 @@
-"""Spark as the other engine: deletes and rewrites by SQL."""
+"""Spark as the other engine, by SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.chaos.other_engine import Cut, LiveFile, OtherEngine, Place, Write
 
 
 class SparkOtherEngine(OtherEngine):
-    """What Spark's SQL can't do in the same way is left to pyiceberg."""
+    """Falls back to pyiceberg for changes that Spark's SQL lacks."""
 
     def __init__(self, load: Callable[[], Table], sql: Callable[[str], Any], *, write: Write | None = None) -> None:
         super().__init__(load, write=write)
@@ -55,7 +55,6 @@ class SparkOtherEngine(OtherEngine):
         self._sql(f"ALTER TABLE lake.{self._name()} SET TBLPROPERTIES ({properties})")
 
     def _name(self) -> str:
-        """Return the table's name, after Spark has loaded it again."""
         name = ".".join(self.table.name()[-2:])
         self._sql(f"REFRESH TABLE lake.{name}")
         return name

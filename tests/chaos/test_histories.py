@@ -1,4 +1,4 @@
-"""Histories of fixed seeds end right, and player and judge can fail."""
+"""Histories of fixed seeds; player and judge can fail."""
 
 from __future__ import annotations
 

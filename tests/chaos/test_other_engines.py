@@ -1,7 +1,4 @@
-"""Maintenance after other engines changed a table's files.
-
-Nothing was lost: each command must work, and none may advise otherwise.
-"""
+"""Maintenance after another engine's changes."""
 
 from __future__ import annotations
 
@@ -31,8 +28,6 @@ EACH = 20
 
 
 class Archived:
-    """A topic archived in two commits, and another engine."""
-
     def __init__(self, stack: Stack, *, partitions: int = 1, **settings: Any) -> None:
         self.stack = stack
         self.partitions = partitions
@@ -52,7 +47,6 @@ class Archived:
         self.stack.produce(self.topic, *({**record, "key": b"k" + record["value"]} for record in records))
 
     def check(self, *gone: Place) -> None:
-        """Check a replay without `gone`; a refill finds nothing."""
         assert self.replayed() == self.records(gone)
         assert self.commands.refill().mended == ()
         report = self.commands.verify()
@@ -70,7 +64,6 @@ class Archived:
         ]
 
     def mixed(self) -> None:
-        """Another engine joins partitions in one file, and an erasure rewrites it."""
         self.other.rewrite()
         assert self.commands.erase("partition = 0 and offset = 1").succeeded
         self.check((0, 1))
@@ -218,7 +211,6 @@ def test_rebuild_knows_columns_that_another_engine_renamed(stack: Stack, tmp_pat
 
 
 def test_refill_of_a_range_with_accepted_rows(stack: Stack) -> None:
-    """Rows that are lost later come back, also if a rebuilt registry has read the acceptance in the journal."""
     archived = Archived(stack)
     archived.other.delete_positions([(0, 2), (0, 3)])
     assert archived.commands.refill(accept_removed=True).succeeded
@@ -242,7 +234,7 @@ def test_refill_of_a_range_with_erased_records_after_a_rebuild(stack: Stack) -> 
 
 
 def test_orphans_keep_missing_rows_after_a_rebuild(stack: Stack) -> None:
-    """A rebuilt registry doesn't know it, and no snapshot names it any more."""
+    """A rebuilt registry doesn't know the file, and no snapshot names it."""
     archived = Archived(stack)
     first, second = sorted(file.data.file_path for file in archived.other.files())
     archived.other.delete_positions([(0, 5), (0, 6)])

@@ -1,4 +1,4 @@
-"""Commands in processes end with what they said, or how they ended."""
+"""Results of commands in processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The canonical form of a payload, from its columns alone: what the kernel knows of it, not how it was written."""
+"""The canonical form of a payload by its columns."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ UNRECOGNIZED = "__unrecognized__"
 
 @cache
 def mapping_of(message: str) -> MessageMapping:
-    """The mapping of a message type of the suite."""
     return compile_mapping(descriptor(message))
 
 
 def canonical(message: str, payload: bytes) -> bytes:
-    """A good payload, encoded again. A sub-message without columns passes through the mapping of its type."""
+    """Encode a good payload again. Sub-messages without columns pass through their type's mapping."""
     mapping = mapping_of(message)
     (row,) = mapping.decode(pa.array([payload], pa.binary())).to_pylist()
     row["__raw__"] = row["__form__"] = None

@@ -1,7 +1,7 @@
-"""Writes tests/vectors/conformance: the suite's message types, and the payloads that a run of the testee wrote down.
+"""Writes tests/vectors/conformance: message types, and the payloads of a run.
 
-Usage: record.py descriptors INCLUDE_FOLDER before the run, and after it record.py payloads FILE; record.py compare FILE
-fails where another run sent other payloads.
+Usage: record.py descriptors INCLUDE_FOLDER before the run, record.py payloads FILE after it. record.py compare FILE
+fails if another run's payloads differ.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from tests.support.schemas.upb_judge import parse
 
 
 def write_descriptors(folder: Path) -> None:
-    """Compile the .proto files that the runner's package ships."""
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*.proto"))
     files = FileDescriptorSet.FromString(compile_files(folder, names, FileDescriptorSet()))
     for file in files.file:
@@ -27,21 +26,18 @@ def write_descriptors(folder: Path) -> None:
 
 
 def distinct(recorded: Path) -> list[Payload]:
-    """Each distinct payload of a run, with upb's verdict."""
     lines = sorted(set(recorded.read_text(encoding="ascii").splitlines()))
     split = [(message, bytes.fromhex(data)) for message, _, data in (line.partition(" ") for line in lines)]
     return sorted(Payload(message, data, parse(descriptor(message), data) is not None) for message, data in split)
 
 
 def write_distinct(recorded: Path) -> None:
-    """Keep a run's payloads as the vectors."""
     payloads = distinct(recorded)
     write_payloads(payloads)
     print(f"{len(payloads)} distinct payloads, {PAYLOADS.stat().st_size:,} bytes")  # noqa: T201 - a script
 
 
 def compare(recorded: Path) -> None:
-    """Fail if a run's payloads differ from the vectors."""
     sent, kept = distinct(recorded), list(read_payloads())
     if sent != kept:
         raise SystemExit(

@@ -1,4 +1,4 @@
-"""What Google's conformance suite sends, as tests/vectors/conformance keeps it: message types and distinct payloads."""
+"""Payloads of Google's conformance suite."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PAYLOADS = FOLDER / "payloads.json.xz"
 
 
 class Payload(NamedTuple):
-    """A binary payload of the suite; `accepted` is what upb said of it when it was recorded."""
+    """A binary payload, `accepted` by upb when it was recorded."""
 
     message: str
     data: bytes
@@ -29,12 +29,10 @@ class Payload(NamedTuple):
 
 @cache
 def descriptor(message: str) -> Descriptor:
-    """A message type of the suite, by its full name."""
     return find_descriptor(SourceSchema(descriptor_set=lzma.decompress(DESCRIPTORS.read_bytes()), message=message))
 
 
 def read_payloads() -> tuple[Payload, ...]:
-    """Every payload, ordered by message type and bytes."""
     kept = json.loads(lzma.decompress(PAYLOADS.read_bytes()))
     return tuple(
         Payload(message, base64.b64decode(data), accepted)
@@ -44,7 +42,6 @@ def read_payloads() -> tuple[Payload, ...]:
 
 
 def write_payloads(payloads: Iterable[Payload]) -> None:
-    """Write them to the vectors."""
     kept: dict[str, list[tuple[str, bool]]] = {}
     for payload in sorted(payloads):
         kept.setdefault(payload.message, []).append((base64.b64encode(payload.data).decode(), payload.accepted))

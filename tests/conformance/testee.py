@@ -1,7 +1,7 @@
-"""The program that Google's conformance runner tests: it speaks the runner's protocol and lets the kernel answer.
+"""The program that Google's conformance runner tests: the kernel answers.
 
-A payload with `__err__` is a parse error. Any other must come back bit for bit when encoded, which is the product's
-promise; the runner, which asks for the canonical form, is answered from the columns alone.
+A payload with `__err__` is a parse error. Any other must come back bit for bit; the runner, which wants the canonical
+form, gets an answer from the columns alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ LENGTH_BYTES = 4
 
 
 def respond(request: Any) -> Any:
-    """The response to a request of the runner."""
     if request.message_type == "conformance.FailureSet":
         return Response(protobuf_payload=b"")
     if request.WhichOneof("payload") != "protobuf_payload" or request.requested_output_format != PROTOBUF:
@@ -41,7 +40,7 @@ def respond(request: Any) -> Any:
 
 
 def main(record_to: str | None = None) -> None:
-    """Answer until the runner closes the pipe; `record_to` is a file that every binary payload is added to."""
+    """Answer until the pipe closes. Binary payloads are appended to the file `record_to`."""
     record = Path(record_to).open("ab", buffering=0) if record_to else None  # noqa: SIM115 - as long as the process
     while head := sys.stdin.buffer.read(LENGTH_BYTES):
         request = Request.FromString(sys.stdin.buffer.read(int.from_bytes(head, "little")))

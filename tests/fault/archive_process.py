@@ -1,4 +1,4 @@
-"""Archives once in a process, to be killed: `python -m tests.fault.archive_process CONFIG`, by Spark."""
+"""Archives once in a process, to be killed: `python -m tests.fault.archive_process CONFIG`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.support.engine.inline_engine import InlineEngine
 
 
 def archive(path: str, engine: Engine) -> int:
-    """Print the number of records; return 0, or 1 after an error."""
     with stop_on_signals() as stop:
         report = ArchiveJob(load_config(path), engine=engine).run_once(stop)
     for topic in report.topics:

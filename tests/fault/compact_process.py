@@ -1,4 +1,4 @@
-"""Compacts once, in a process, to be killed."""
+"""Compacts once in a process, to be killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry without its lease, on which correctness must not rest."""
+"""The registry without its lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reprocesses once, in a process, to be killed."""
+"""Reprocesses once in a process, to be killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sums up a journal once, in a process, to be killed."""
+"""Sums up a journal once in a process, to be killed."""
 
 from __future__ import annotations
 

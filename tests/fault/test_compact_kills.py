@@ -1,4 +1,4 @@
-"""`archiver compact` killed at every step: the records stay the same."""
+"""`archiver compact` killed at every step."""
 
 from __future__ import annotations
 
@@ -48,9 +48,7 @@ def test_a_kill_at_any_step_changes_no_record(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_files_that_move_to_other_partitions_are_there_once_after_a_kill(
-    stack: Stack, tmp_path: Path, point: FaultPoint
-) -> None:
+def test_moved_files_are_in_the_table_once_after_a_kill(stack: Stack, tmp_path: Path, point: FaultPoint) -> None:
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: settings(tmp_path, "day")})
     for turn in range(2):

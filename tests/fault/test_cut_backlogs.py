@@ -1,4 +1,4 @@
-"""A backlog in parallel tasks that fail: each record is archived once."""
+"""A backlog in parallel failing tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job killed at any step: the next run ends with every record exactly once."""
+"""A job killed at any step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_kill_loses_and_doubles_nothing(stack: Stack, point: FaultPoint) -> No
 @pytest.mark.parametrize(
     "fault", ["before_upload:kill@5", "after_stage:kill", "before_commit:kill", "after_commit:kill"]
 )
-def test_a_range_in_several_files_is_there_as_a_whole_or_not_at_all(stack: Stack, fault: str) -> None:
+def test_range_in_several_files_is_committed_whole_or_not_at_all(stack: Stack, fault: str) -> None:
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {"partition_by": ["day", "truncate(1, val.__raw__)", "bucket(2, kafka.offset)"]}})
     produce(stack, topic, 0)

@@ -1,4 +1,4 @@
-"""Each mutant's patch fits the code and names its rounds and tests."""
+"""The patches of mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orphans collected without grace beside archivers: nothing referenced is removed."""
+"""Orphans collected without grace beside archivers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ FAULTS = ("before_stage:kill", "after_stage:kill", "before_commit:kill", "after_
 
 
 class Collector(threading.Thread):
-    """Collects again and again until it is stopped."""
-
     def __init__(self, config: Path) -> None:
         super().__init__(daemon=True)
         self._config = config

@@ -1,4 +1,4 @@
-"""`archiver archive` as operators run it, killed at random: every offset is there once."""
+"""`archiver archive` killed at random."""
 
 from __future__ import annotations
 

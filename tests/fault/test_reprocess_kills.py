@@ -1,4 +1,4 @@
-"""`archiver reprocess` killed at every step: the records stay the same."""
+"""`archiver reprocess` killed at every step."""
 
 from __future__ import annotations
 

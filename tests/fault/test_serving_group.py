@@ -1,4 +1,4 @@
-"""A running group: assignments, and stuck members."""
+"""A running group: assignments and stuck members."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ ENDS = dict.fromkeys(range(4), 100)
 
 
 class Noted:
-    """A group of journals only: `note` writes as a member would."""
-
     def __init__(self, folder: Path, *members: str) -> None:
         self.group = Group(
             folder / "group", bootstrap="", name="g", topic="t", protocol="range", per_second=1.0, partitions=4
@@ -53,7 +51,7 @@ def test_a_partition_that_two_have_is_seen(noted: Noted) -> None:
     assert noted.group.settles(0.0) is None
 
 
-def test_a_member_that_has_nothing_though_there_is_enough_is_seen(noted: Noted) -> None:
+def test_idle_member_is_seen_if_there_are_enough_partitions(noted: Noted) -> None:
     noted.note("b", "revoked", [2, 3])
     noted.note("a", "assigned", [2, 3])
     assert noted.group.settles(0.0) is None
@@ -72,7 +70,7 @@ def test_a_stuck_member_is_named(noted: Noted) -> None:
     assert noted.group.gets_records(ENDS, 0.0) == ["a", "b"], "what came before doesn't count"
 
 
-def test_a_member_that_has_read_all_of_its_partitions_is_not_stuck(noted: Noted) -> None:
+def test_member_that_has_read_everything_is_not_stuck(noted: Noted) -> None:
     for partition in (0, 1, 2):
         noted.note("a" if partition < 2 else "b", "got", partition, 0, 99)
     assert noted.group.gets_records(ENDS, 0.0) == ["b"]

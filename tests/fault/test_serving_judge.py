@@ -1,4 +1,4 @@
-"""The judge of journals finds each seeded fault, and none in a right course."""
+"""The judge of members' journals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ Change: TypeAlias = Callable[[Notes], object]
 
 
 def right() -> Notes:
-    """Partition 0 goes from a, which reads 30 of 60 and dies with 10 uncommitted, to b; c keeps 1."""
     return {
         "a": [
             ["began", 0],
@@ -88,7 +87,7 @@ def test_a_commit_that_nobody_heard_of_may_count_and_may_not(tmp_path: Path) -> 
     assert judged(tmp_path, notes).wrong == []
 
 
-def test_a_member_that_knows_of_a_commit_only_later_may_begin_before_it(tmp_path: Path) -> None:
+def test_member_unaware_of_a_commit_may_begin_before_it(tmp_path: Path) -> None:
     notes = right()
     notes["a"] += [["committing", 6 * SECOND, {"0": 30}], ["committed", 9 * SECOND, {"0": 30}]]
     assert judged(tmp_path, notes).wrong == []

@@ -1,7 +1,4 @@
-"""Half of the soak's quick faults, a round each, and a test of its verdict.
-
-test_soak_cards has the other half, for a second worker.
-"""
+"""Half of the soak's quick faults; test_soak_cards has the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The other half of the soak's quick faults, a round each."""
+"""The other half of the soak's quick faults."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEED = 12
 
 
 @pytest.mark.timeout(1200)
-def test_a_round_of_each_other_quick_kind_leaves_each_record_once(stack: Stack, tmp_path: Path) -> None:
+def test_other_quick_faults_leave_each_record_once(stack: Stack, tmp_path: Path) -> None:
     results, lines = Results.open(tmp_path / "faults.json", seed=SEED, resume=False), list[str]()
     played = kinds(allowed=faults.is_quick)[1::2]
     soak(stack, None, results, rounds=len(played), allowed=faults.is_quick, kinds=played, say=lines.append)

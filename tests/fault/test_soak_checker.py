@@ -1,4 +1,4 @@
-"""The soak's judge finds each seeded defect by name, and nothing else."""
+"""The soak's judge of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The soak's parts without servers: rounds, resumed results, truncated logs."""
+"""The soak's parts without servers."""
 
 from __future__ import annotations
 

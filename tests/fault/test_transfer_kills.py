@@ -1,4 +1,4 @@
-"""`archiver replay --to-kafka` killed repeatedly: every record is in the target once, and groups resume."""
+"""`archiver replay --to-kafka` killed repeatedly."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ def transfer(config: Path, topic: str, target: str, *options: object, fault: str
 def ends_before_it_is_killed(
     config: Path, topic: str, target: str, *options: object, seconds: float, once_started: bool, folder: Path
 ) -> bool:
-    """Whether it ends in time, counted from its start or first move."""
     arguments = (topic, "--config", str(config), "--to-kafka", target, *map(str, options))
     with forked(replay, *arguments, folder=folder) as (process, output):
         if once_started:

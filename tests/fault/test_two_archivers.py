@@ -1,4 +1,4 @@
-"""Two archivers without the lease: fence and table keep each record single."""
+"""Two archivers without the lease."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of VerifiableConsumers finds violations in their events."""
+"""The judge of VerifiableConsumers finds violations."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_what_may_not_be_is_found(events: list[dict[str, Any]], wrong: list[str]
     assert judge.wrong == wrong
 
 
-def test_who_goes_on_after_a_pause_may_finish_what_it_had_and_nothing_later() -> None:
+def test_paused_member_may_finish_its_records_and_no_later_ones() -> None:
     judge = Judge("consumer")
     first, other = Seen("a", judge), Seen("b", judge)
     for each in (assigned(0), consumed(0, 0, 9), committed(0, 10)):

@@ -1,4 +1,4 @@
-"""200 seeded injuries: `archiver verify` finds each, and nothing once healed."""
+"""`archiver verify` on seeded injuries."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def found_in(config: Path, topic: str) -> set[str]:
     return faults | {type(each.error).__name__ for each in report.failed}
 
 
-def test_each_of_200_injuries_is_found_and_nothing_in_what_is_healed(stack: Stack) -> None:
+def test_verify_finds_200_injuries_and_nothing_once_healed(stack: Stack) -> None:
     topic = stack.topic(partitions=2)
     config = stack.config({topic: {}})
     for start in range(0, 400, 100):

@@ -1,4 +1,4 @@
-"""`archiver replay --to-kafka` in a process, to be killed. Imports are here, for fast forks."""
+"""A killable `archiver replay --to-kafka`. Imports are here, for fast forks."""
 
 from __future__ import annotations
 

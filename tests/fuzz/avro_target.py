@@ -1,7 +1,6 @@
 """Fuzz target: Avro values between two good ones, against a plain reader.
 
-The first two bytes choose the schema and the action. Refused exactly when Java's rules refuse, every byte back,
-neighbours unharmed.
+The first two bytes choose schema and action. Refused exactly if Java refuses, every byte back.
 """
 
 from __future__ import annotations
@@ -85,8 +84,6 @@ FAMILY: Final[tuple[tuple[Any, Any], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A schema, alone or as the older writer, and a good value with its row."""
-
     schema: Any
     mapping: AvroMapping
     writer: int

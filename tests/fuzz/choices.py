@@ -6,7 +6,7 @@ SMALL = 255
 
 
 class FuzzedChoices:
-    """Reads choices from the bytes; after their end takes the lowest."""
+    """Read choices from the bytes; after their end the lowest."""
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets

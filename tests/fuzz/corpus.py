@@ -1,4 +1,4 @@
-"""The inputs in tests/vectors/fuzz: they cover all known edges and earlier failures."""
+"""Inputs in tests/vectors/fuzz: all known edges and earlier failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ TARGETS = ("protobuf", "avro", "json", "json_text", "record_batch", "digest", "f
 
 
 def read_corpus(target: str) -> tuple[bytes, ...]:
-    """Return failures from `TARGET.failures`, then the covering inputs."""
     failed = (FOLDER / f"{target}.failures").read_text(encoding="ascii").split()
     covering = json.loads(lzma.decompress((FOLDER / f"{target}.json.xz").read_bytes()))
     return (*map(bytes.fromhex, failed), *map(base64.b64decode, covering))

@@ -1,4 +1,4 @@
-"""Fuzz target: the digest of records, however sliced, against plain Python."""
+"""Fuzz target: digests of sliced records, against plain Python."""
 
 from __future__ import annotations
 

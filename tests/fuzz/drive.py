@@ -30,7 +30,6 @@ def target(name: str) -> Any:
 
 
 def watched(name: str) -> Any:
-    """Return the module with the edges of its named Python modules counted."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
     with atheris.instrument_imports(include=list(PYTHON_EDGES.get(name, ("nothing",)))):
@@ -38,7 +37,6 @@ def watched(name: str) -> Any:
 
 
 def guided(name: str, seconds: str, folder: str, *options: str) -> None:
-    """Search for new edges until the time is over or a promise is broken."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
     watched(name)
@@ -53,7 +51,6 @@ def guided(name: str, seconds: str, folder: str, *options: str) -> None:
 
 
 def merge(name: str, folder: str, least: str) -> None:
-    """Copy the fewest inputs with the same coverage."""
     import atheris  # type: ignore[import-not-found,unused-ignore]
 
     watched(name)
@@ -71,7 +68,6 @@ def inner(name: str, *options: str) -> None:
 
 
 def replay(name: str, seconds: str) -> None:
-    """Try kept inputs once, then random changes until the time is over."""
     check: Callable[[bytes], None] = target(name).check
     inputs = [*target(name).seeds(), *read_corpus(name)]
     started = time.monotonic()

@@ -1,8 +1,4 @@
-"""Fuzz target: frames of Kafka's clients, good or damaged, against kio's reader.
-
-Every frame is a request or BadRequest, read as kio does, however the stream is cut. Answers are written so that kio
-reads them.
-"""
+"""Fuzz target: frames of Kafka's clients, good or damaged, against kio's reader."""
 
 from __future__ import annotations
 
@@ -79,7 +75,6 @@ def _spoilt(choices: FuzzedChoices) -> None:
 
 
 def _read(frame: bytes) -> Any:
-    """Return a frame's body; None if it is refused or unknown."""
     if len(frame) < LEAST_BYTES:
         return None
     head = head_of(frame)
@@ -103,7 +98,7 @@ def _read(frame: bytes) -> Any:
 
 
 def _theirs(api_key: int, version: int, frame: bytes) -> Any:
-    """Return kio's reading; None if kio is stricter than a broker.
+    """Return None if kio is stricter than a broker.
 
     It refuses unknown tags, header texts that aren't UTF-8, lengths below -1, booleans besides 0 and 1, and times
     beyond `timedelta`.
@@ -240,7 +235,6 @@ _PLAIN: dict[str, Callable[[FuzzedChoices], Any]] = {
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield a frame of every version of every API, and choices of every kind."""
     for place, (api_key, version) in enumerate(VERSIONS):
         frame = framed(request(api_key, version), 7)
         yield b"\0\1" + struct.pack("<B", place) + frame[LEAST_BYTES:]

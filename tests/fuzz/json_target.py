@@ -1,7 +1,6 @@
 """Fuzz target: JSON values between two good ones, against Python's json.
 
-The first two bytes choose the schema and the action. An error exactly if the bytes aren't JSON, or a value of another
-type comes first. Every byte back, neighbours unharmed.
+The first two bytes choose schema and action. Refused exactly if not JSON of the type, every byte back.
 """
 
 from __future__ import annotations
@@ -54,8 +53,6 @@ FAMILY: Final[tuple[tuple[Any, Any], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A schema's mapping, with columns for all of it or cut, and a good value with its row."""
-
     mapping: JsonMapping
     good: bytes
     row: pa.StructArray

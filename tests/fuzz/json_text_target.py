@@ -1,6 +1,6 @@
 """Fuzz target: texts in JSON columns, against Python's json and upb.
 
-The first byte chooses the type. A text is taken exactly when it is JSON of the type, and keeps its meaning.
+The first byte chooses the type.
 """
 
 from __future__ import annotations

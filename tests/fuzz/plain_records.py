@@ -1,12 +1,11 @@
-"""The records that aiokafka reads as Java does: it reads attributes as varints, and never wraps numbers."""
+"""Records that aiokafka reads as Java does: it reads attributes as varints, and never wraps numbers."""
 
 from __future__ import annotations
 
 INT_BITS, LONG_BITS = 32, 62
 
 
-class _Odd(Exception):
-    pass
+class _Odd(Exception): ...
 
 
 def are_plain(section: bytes, count: int, base_timestamp: int) -> bool:

@@ -1,7 +1,6 @@
 """Fuzz target: Protobuf values between two good ones, against upb.
 
-The first two bytes choose the schema and the action. Refused exactly when upb refuses, every byte back, neighbours
-unharmed.
+The first two bytes choose schema and action. Refused exactly if upb refuses, every byte back.
 """
 
 from __future__ import annotations
@@ -40,8 +39,6 @@ PREFIX = b"\0\0\0\0\7"
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What upb reads, what makes values, and what is mapped, with columns for `extensions`."""
-
     judge: Descriptor
     made: Descriptor
     mapped: Descriptor
@@ -54,10 +51,7 @@ class Schema:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A schema, its mapping, and two good values with their rows.
-
-    `is_careful`: `__raw__` may be set without need, for NaNs and fields without a column.
-    """
+    """`is_careful`: `__raw__` may be set without need, for NaNs and fields without a column."""
 
     schema: Schema
     mapping: MessageMapping
@@ -67,8 +61,6 @@ class Subject:
 
 
 def known(descriptor: Descriptor) -> Callable[[], Descriptor]:
-    """Return a message type without extensions, which are unknown to a mapping."""
-
     def load() -> Descriptor:
         source = closure(descriptor)
         files = FileDescriptorSet.FromString(source.descriptor_set)
@@ -197,7 +189,6 @@ def without_raw(row: pa.StructArray) -> pa.StructArray:
 
 
 def seeds() -> Iterator[bytes]:
-    """Yield the conformance suite's inputs, and two values of each schema."""
     names = {name: index for index, name in enumerate(SUITE)}
     for message, data, _ in suite.read_payloads():
         yield bytes([names[message], COLUMNS]) + data

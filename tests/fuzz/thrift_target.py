@@ -1,4 +1,4 @@
-"""Fuzz target: Thrift structs of any bytes and of changed Parquet footers, against a plain reader."""
+"""Fuzz target: Thrift structs and changed Parquet footers, against a plain reader."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _found(read: Callable[[memoryview, int], tuple[Fields, int]], octets: memory
 
 
 def _whole(value: Any) -> Any:
-    """Read the lazy structs of lists, too."""
+    """Read the lazy structs of lists too."""
     if isinstance(value, dict):
         return {field: _whole(each) for field, each in value.items()}
     if isinstance(value, tuple):

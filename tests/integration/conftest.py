@@ -1,4 +1,4 @@
-"""The schema registry that integration tests share."""
+"""The schema registry of the integration tests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.servers.apicurio import apicurio
 
 @pytest.fixture(scope="session")
 def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The URL of a schema registry written by other people: Apicurio, or the one in ARCHIVER_TEST_SCHEMA_REGISTRY."""
+    """The URL of Apicurio, or of the registry in ARCHIVER_TEST_SCHEMA_REGISTRY."""
     if named := os.environ.get("ARCHIVER_TEST_SCHEMA_REGISTRY"):
         yield named
         return

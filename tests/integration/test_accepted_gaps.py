@@ -1,4 +1,4 @@
-"""An accepted gap in a log: staged, reconciled, forgotten by a lost registry and explained again by the rebuilt one."""
+"""Accepted gaps, also in rebuilt registries."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ KEPT = [n for n in range(35) if not any(start <= n < end for start, end in GAPS)
 
 @pytest.fixture
 def gapped(stack: Stack) -> tuple[Path, str]:
-    """A log that lost records twice while the catalog was away. Both gaps are accepted, then committed together."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     produce(stack, topic, range(10))

@@ -1,4 +1,4 @@
-"""Tables that other engines changed: each command finds archived rows by their offsets, in any file."""
+"""Archived rows in files of other engines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def produce(stack: Stack, topic: str, numbers: range, partitions: int) -> None:
 
 
 def archived(stack: Stack, partitions: int = 1, **settings: Any) -> tuple[Path, str]:
-    """A topic with `COUNT` records in each partition, archived in two commits."""
     topic = stack.topic(partitions=partitions)
     config = stack.config({topic: {"snapshot_retention": "0s", **settings}})
     for start in (0, COUNT // 2):
@@ -107,7 +106,6 @@ def verified(config: Path, topic: str) -> VerifiedTopic:
 def check(
     stack: Stack, config: Path, topic: str, partitions: int = 1, *, gone: Callable[[Seen], bool] = lambda _: False
 ) -> None:
-    """A replay gives Kafka's records except `gone` ones, nothing is missing, and both books of the registry agree."""
     left = [record for record in from_kafka(stack, topic, partitions) if not gone(record)]
     assert from_archive(config, topic, partitions) == left
     assert refill(config, topic).mended == ()

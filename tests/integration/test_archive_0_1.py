@@ -1,7 +1,6 @@
-"""An archive that version 0.1 left, in the hands of today's: each command, judged by what a Kafka client had read.
+"""An archive of version 0.1 in today's commands.
 
-The acts follow each other on one restored copy, as an operator would go on after an upgrade. Each fixture is an act and
-what it said; it needs the act before it.
+The fixtures act in turn on one restored copy.
 """
 
 from __future__ import annotations
@@ -65,7 +64,6 @@ def upgraded(archive: RestoredArchive) -> UpgradedArchive:
 
 @pytest.fixture(scope="module")
 def rebuilt_at_once(upgraded: UpgradedArchive) -> dict[str, Any]:
-    """A registry made from the untouched archive alone, without its entries of the audit trail."""
     empty = upgraded.archive.config(upgraded.archive.stack.database())
     done = upgraded.run("registry", "rebuild", config=empty)
     ranges, replay = (_ranges(upgraded.config), _ranges(empty)), upgraded.check(config=empty)
@@ -75,7 +73,6 @@ def rebuilt_at_once(upgraded: UpgradedArchive) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def first_look(upgraded: UpgradedArchive, rebuilt_at_once: dict[str, Any]) -> dict[str, Any]:
-    """The output of commands that change nothing."""
     assert rebuilt_at_once
     return {
         "replay": upgraded.check(),
@@ -90,7 +87,6 @@ def first_look(upgraded: UpgradedArchive, rebuilt_at_once: dict[str, Any]) -> di
 
 @pytest.fixture(scope="module")
 def archived(upgraded: UpgradedArchive, first_look: dict[str, Any]) -> dict[str, Any]:
-    """Today's first archive run: it settles what was left and continues in Kafka."""
     assert first_look
     report = run(upgraded.config)
     upgraded.present |= {Fate.STAGED, Fate.WAITING}
@@ -127,10 +123,6 @@ def compacted(upgraded: UpgradedArchive, expired: dict[str, Any]) -> dict[str, A
 
 @pytest.fixture(scope="module")
 def erased(upgraded: UpgradedArchive, compacted: dict[str, Any]) -> dict[str, Any]:
-    """An erasure refused by the hold, an older one kept open by a tag, one whose files the hold keeps, and the end.
-
-    The refused one has left uploads, which are deleted at the end: the clock says that they are old.
-    """
     assert compacted
     refused = upgraded.run("erase", "customers", "--where", "key = 'carl'", "--yes")
     tagged = upgraded.run("erase", "customers", "--finish")
@@ -164,7 +156,6 @@ def erased(upgraded: UpgradedArchive, compacted: dict[str, Any]) -> dict[str, An
 
 @pytest.fixture(scope="module")
 def rebuilt(upgraded: UpgradedArchive, erased: dict[str, Any]) -> dict[str, Any]:
-    """The registry, lost after all of that and rebuilt."""
     assert erased
     before = _ranges(upgraded.config)
     upgraded.config = upgraded.archive.config(upgraded.archive.stack.database())
@@ -312,7 +303,7 @@ def test_archiving_goes_on_with_the_rebuilt_registry(upgraded: UpgradedArchive, 
 
 
 def test_an_archiver_that_lacks_a_migration_refuses(archive: RestoredArchive, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What 0.1 reports after a later version. Its check of migrations is today's."""
+    """Reports of 0.1 after a later version, by today's check of migrations."""
     dsn = archive.database()
     Registry(dsn).close()
     migrations = _migrations()
@@ -332,14 +323,12 @@ def test_an_archiver_that_lacks_a_migration_refuses(archive: RestoredArchive, mo
 
 
 def test_the_registry_of_0_1_has_its_migrations(archive: RestoredArchive) -> None:
-    """The check above is of that version, and the restored registry was never upgraded."""
     with psycopg.connect(archive.database()) as connection:
         numbers = connection.execute("SELECT number FROM migrations ORDER BY number").fetchall()
     assert [number for (number,) in numbers] == list(range(1, LATEST + 1))
 
 
 def _ranges(config: Path) -> list[tuple[Any, ...]]:
-    """The committed ranges that a registry knows, with the digests of their records."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         return connection.execute(
             "SELECT topic, partition, start_offset, end_offset, path, files.rows, digest FROM files"
@@ -348,7 +337,6 @@ def _ranges(config: Path) -> list[tuple[Any, ...]]:
 
 
 def _served(course: UpgradedArchive) -> tuple[dict[int, int], list[Seen]]:
-    """The records that a client of `archiver serve kafka` reads with its old group offsets and password."""
     about = KEPT.about
     secured = course.archive.config(load_config(course.config).registry.dsn, sasl={"mechanisms": ["SCRAM-SHA-256"]})
     with serving(secured) as address:
@@ -372,7 +360,6 @@ def _by_topic(done: Ran) -> dict[str, Any]:
 
 
 def _stored(course: UpgradedArchive, topic: str) -> list[tuple[int, bytes]]:
-    """Offset and key of each row in all data files of the store."""
     objects = ObjectStore.of(load_config(course.config).catalog)
     parts = objects.walk(table_of(course.archive.stack, course.config, topic).location())
     paths = [listed.path for part in parts for listed in part if listed.path.endswith(".parquet")]

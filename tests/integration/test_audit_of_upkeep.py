@@ -1,4 +1,4 @@
-"""Acts of upkeep that leave no range behind: each has its entry in the audit trail, killed or not."""
+"""Audit entries of upkeep."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ DAY, HOUR = "day", "hour"
 
 
 def entries(config: Path, *acts: str) -> list[dict[str, Any]]:
-    """The entries of these acts, in a trail without findings."""
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry:
         (topic,) = registry.topics.every()
@@ -67,7 +66,7 @@ def told(each: dict[str, Any]) -> tuple[str, str, bool]:
     return each["details"]["before"], each["details"]["after"], each.get("late", False)
 
 
-def test_a_change_of_the_partitioning_is_noted_once_through_kills(stack: Stack) -> None:
+def test_repartitioning_is_recorded_once_through_kills(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"partition_by": DAY}})
     stack.produce(topic, *numbered(range(5)))
@@ -100,9 +99,7 @@ def test_a_change_of_the_partitioning_is_noted_once_through_kills(stack: Stack) 
         assert shop.registry.audit.intents(shop.topic) == (), "the one that was killed before its commit is forgotten"
 
 
-def test_a_change_that_others_made_is_not_claimed_and_one_in_doubt_is_told(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_repartitioning_is_not_claimed(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"partition_by": DAY}})
     stack.produce(topic, *numbered(range(5)))
@@ -125,7 +122,7 @@ def names_hash(paths: Sequence[str]) -> str:
     return sha256("\n".join(sorted(path.rpartition("/")[2] for path in paths)).encode()).hexdigest()
 
 
-def test_files_that_expire_deletes_are_noted_before_and_after_through_a_kill(stack: Stack) -> None:
+def test_purged_files_are_recorded_before_and_after_a_kill(stack: Stack) -> None:
     config, topic = archived(stack)
     with Workshop.of(config) as shop:
         paths, sizes = zip(*((file.path, file.size_bytes) for file in shop.files()), strict=True)
@@ -171,7 +168,7 @@ def hold(config: Path, topic: str, *, is_held: bool) -> None:
     assert load_config(config).topic(topic).hold == is_held
 
 
-def test_a_hold_in_the_configuration_is_noted_as_it_comes_and_goes(stack: Stack) -> None:
+def test_hold_in_the_configuration_is_recorded_and_released(stack: Stack) -> None:
     config, topic = archived(stack)
     assert entries(config, "hold", "release") == []
     hold(config, topic, is_held=True)
@@ -196,7 +193,7 @@ def test_a_hold_in_the_configuration_is_noted_as_it_comes_and_goes(stack: Stack)
     assert [each["details"].get("change") for each in found] == [1, 2, 3, None]
 
 
-def test_a_job_that_goes_on_for_long_does_not_take_its_old_configuration_for_news(stack: Stack) -> None:
+def test_long_job_does_not_record_its_old_holds_again(stack: Stack) -> None:
     config, topic = archived(stack)
     job = ArchiveJob(load_config(config), (topic,), engine=InlineEngine())
     assert job.run_once().succeeded

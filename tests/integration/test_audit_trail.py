@@ -1,4 +1,4 @@
-"""The audit trail on the real stack: one entry for each act, whatever is killed and whoever works at once."""
+"""The audit trail: one entry per act."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ KILLED = -9
 
 
 def checked(config: Path, *keys: PublicKey) -> tuple[FoundTrail, TrailReport]:
-    """The only trail of a configuration, checked against registry and journal."""
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry:
         (topic,) = registry.topics.every()
@@ -118,7 +117,6 @@ def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pyte
 
 @pytest.fixture
 def trail(stack: Stack) -> Iterator[AuditTrail]:
-    """The trail of a table that was never made: entries need none."""
     config = load_config(stack.config())
     with Registry(config.registry.dsn) as registry:
         topic = registry.topics.register(
@@ -144,9 +142,7 @@ def test_processes_that_work_at_once_write_one_chain(trail: AuditTrail) -> None:
 
 
 def test_who_begins_a_chain_waits_for_nobody_who_goes_on_with_it(trail: AuditTrail) -> None:
-    """An entry being added needs the topic's row, which the beginning of a chain has locked: a deadlock without this
-    order.
-    """
+    """Entries lock the topic's row, which the beginning of a chain has locked: another order deadlocks."""
     trail.record(appended(0))
     audit, topic = trail.registry.audit, trail.topic
     head = audit.head(topic)
@@ -176,7 +172,7 @@ def test_while_the_store_is_away_entries_wait(trail: AuditTrail, caplog: pytest.
 
 @contextmanager
 def set_back(trail: AuditTrail) -> Iterator[None]:
-    """Set the database back to before the block. The next trail belongs to another process."""
+    """Set the database back to before the block, for another process."""
     dsn = trail.registry._postgres._conninfo
     with psycopg.connect(dsn) as connection:
         connection.execute("CREATE TABLE kept AS SELECT * FROM audit_chains")
@@ -191,7 +187,7 @@ def set_back(trail: AuditTrail) -> Iterator[None]:
     trail.journal.memory.agreed.clear()
 
 
-def test_a_database_that_was_set_back_goes_on_after_what_the_store_has(trail: AuditTrail) -> None:
+def test_restored_database_continues_after_the_stored_entries(trail: AuditTrail) -> None:
     for number in range(3):
         trail.record(appended(number))
     known = Noted(kind="hold", id="hold-1", details={"why": "a case"})
@@ -204,7 +200,7 @@ def test_a_database_that_was_set_back_goes_on_after_what_the_store_has(trail: Au
     assert numbers(trail) == [1, 2, 3, 4, 5, 6]
 
 
-def test_the_trail_of_a_database_that_was_set_back_says_whether_a_topic_is_held(trail: AuditTrail) -> None:
+def test_trail_of_a_restored_database_knows_the_hold(trail: AuditTrail) -> None:
     trail.begin()
     with set_back(trail):
         trail.note_hold(is_held=True)
@@ -218,7 +214,6 @@ def test_the_trail_of_a_database_that_was_set_back_says_whether_a_topic_is_held(
 
 
 def forged(trail: AuditTrail, entries: list[bytes]) -> dict[str, bytes]:
-    """Entry 3 with another act, and a valid chain from there up to one more than the registry has."""
     prev, changed = json.loads(entries[2])["prev"], {}
     for number in range(3, len(entries) + 2):
         entry = json.loads(entries[min(number, len(entries)) - 1]) | {"seq": number, "prev": prev}
@@ -237,7 +232,7 @@ def forged(trail: AuditTrail, entries: list[bytes]) -> dict[str, bytes]:
     ],
     ids=["forged", "cut", "no entry", "entry again"],
 )
-def test_what_others_put_into_a_trail_is_not_taken_up_and_stops_nobody(
+def test_foreign_entries_in_a_trail_are_ignored(
     trail: AuditTrail, caplog: pytest.LogCaptureFixture, others: Callable[[AuditTrail, list[bytes]], dict[str, bytes]]
 ) -> None:
     for number in range(4):

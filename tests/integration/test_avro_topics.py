@@ -1,4 +1,4 @@
-"""An Avro topic as Confluent's serializer writes it, on the real stack: archived, evolved, replayed, shown, rebuilt."""
+"""An Avro topic of Confluent's serializer."""
 
 from __future__ import annotations
 

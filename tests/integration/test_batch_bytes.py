@@ -1,4 +1,4 @@
-"""Batches on a real broker: librdkafka's come back byte for byte, and a broken producer's stop nobody."""
+"""Batches of librdkafka and broken ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def raw_log(stack: Stack, topic: str) -> bytes:
 
 
 def produce_raw(stack: Stack, topic: str, batch: bytes) -> int:
-    """Append a batch unchanged; return the broker's error code."""
     with BrokerClient({"bootstrap.servers": stack.bootstrap_servers}) as client:
         node, _ = client.leaders.leader(topic, 0)
         topic_type = ProduceRequest.TopicProduceData
@@ -49,7 +48,7 @@ def produce_raw(stack: Stack, topic: str, batch: bytes) -> int:
 
 
 @pytest.mark.parametrize("config", [{}, {"message.timestamp.type": "LogAppendTime"}], ids=["create", "append"])
-def test_uncompressed_batches_of_librdkafka_come_back_byte_for_byte(stack: Stack, config: dict[str, str]) -> None:
+def test_uncompressed_librdkafka_batches_keep_their_bytes(stack: Stack, config: dict[str, str]) -> None:
     topic = stack.topic(1, config)
     odd_records.produce_odd_records(stack.bootstrap_servers, topic, 1)
     data = raw_log(stack, topic)

@@ -1,4 +1,4 @@
-"""Bloom filters from the configuration to files, through renames, reprocessing and rewrites by Spark."""
+"""Bloom filters in files and rewrites."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ RENAMED = WRONG.replace("string name = 2;", "string title = 2;")
 
 
 def filtered(stack: Stack, config: Path, topic: str) -> dict[str, frozenset[str]]:
-    """The columns with a filter in every row group of each file, by path."""
     table = table_of(stack, config, topic)
     found = {}
     for task in table.scan().plan_files():
@@ -50,9 +49,7 @@ def enabled(stack: Stack, config: Path, topic: str) -> set[str]:
     }
 
 
-def test_filters_follow_their_column_through_all_that_writes_files(
-    stack: Stack, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_bloom_filters_follow_their_column_in_all_rewrites(stack: Stack, tmp_path: Path, engine: SparkEngine) -> None:
     config, topic, proto = archived_wrongly(stack, tmp_path, **FILTERS)
     before = filtered(stack, config, topic)
     assert set(before.values()) == {frozenset({"val.name", "key.__raw__"})}
@@ -97,7 +94,7 @@ def test_a_list_that_changes_counts_for_new_files(stack: Stack, tmp_path: Path) 
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
 
 
-def test_a_path_that_is_no_column_stops_the_topic_before_anything_is_made(stack: Stack) -> None:
+def test_unknown_bloom_filter_path_stops_the_topic_first(stack: Stack) -> None:
     topic = stack.topic()
     stack.produce(topic, {"value": b"v"})
     config = stack.config({topic: {"bloom_filters": ["val.nothing"]}})

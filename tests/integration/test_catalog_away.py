@@ -1,4 +1,4 @@
-"""The catalog away: archiving goes on for tables loaded before, files stay staged, and are committed in order later."""
+"""Archiving without the catalog."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ pytestmark = pytest.mark.integration
 
 
 def away(config: Path) -> Path:
-    """The configuration with a catalog at which nothing listens."""
     path = config.with_name("away.toml")
     path.write_text(config.read_text().replace(json.dumps(load_config(config).catalog["uri"]), '"http://127.0.0.1:1"'))
     return path

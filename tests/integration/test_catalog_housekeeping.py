@@ -1,4 +1,4 @@
-"""A real catalog kept small while it is committed to: snapshots expire, manifests merge, every row stays."""
+"""Housekeeping of a real catalog."""
 
 from __future__ import annotations
 

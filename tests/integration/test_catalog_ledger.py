@@ -1,4 +1,4 @@
-"""The columns of topics on a real Postgres: assigned, extended by rivals, and read together."""
+"""Columns of topics in Postgres, with rivals."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ NEWER = message(id=1, note=2)
 
 
 class WithARival:
-    """A connection on which a rival acts right before the columns are read."""
-
     def __init__(self, connection: Connection, act: Callable[[], object]) -> None:
         self._connection, self._act = connection, act
 
@@ -102,9 +100,7 @@ class TestLedger:
         registry.ledger.assign(orders, DeclaredColumns(key=None, value=new), table=None)
         assert registry.ledger.load(orders) == latest.state
 
-    def test_an_older_schema_that_has_come_to_stay_is_a_version_again(
-        self, dsn: str, registry: Registry, orders: TopicRow
-    ):
+    def test_lasting_older_schema_becomes_a_version_again(self, dsn: str, registry: Registry, orders: TopicRow):
         old, new = message(id=1, note=2), message(number=1)
         first = registry.ledger.assign(orders, DeclaredColumns(key=None, value=old), table=None)
         registry.ledger.assign(orders, DeclaredColumns(key=None, value=new), table=None)
@@ -141,7 +137,6 @@ class TestLedger:
         assert found[orders.id].table_uuid is None
 
     def test_ledgers_read_together_are_of_one_moment(self, dsn: str, registry: Registry, orders: TopicRow):
-        """Another archiver makes a version after topics were read and before their columns are."""
         before = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1)), table=None).state
         with closing(Postgres(dsn, connections=1)) as database, database.transaction() as connection:
             rival = WithARival(
@@ -150,7 +145,7 @@ class TestLedger:
             assert read_together(cast("Connection", rival), [orders])[orders.id].state == before
         assert registry.ledger.load(orders).newest == 2
 
-    def test_columns_that_did_not_change_are_assigned_without_the_lock(
+    def test_unchanged_columns_are_assigned_without_the_lock(
         self, dsn: str, registry: Registry, orders: TopicRow, tmp_path: Path
     ):
         table, value = MemoryCatalog(tmp_path).load(), message(id=1, note=2)

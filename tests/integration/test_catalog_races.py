@@ -1,4 +1,4 @@
-"""Exactly once with lost answers and rivals, against a real catalog: the judge is the table as pyiceberg reads it."""
+"""Exactly once with lost answers and rivals."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def table(stack: Stack, topic: TopicRow) -> ArchiveTable:
 
 
 def offsets(stack: Stack, topic: TopicRow) -> Counter[tuple[int, int]]:
-    """The number of rows by offset. Reading all of them also shows that no manifest was deleted."""
+    """Count rows by offset. Reading all of them also shows that no manifest was deleted."""
     rows = load_catalog("judge", **stack.catalog_properties).load_table(topic.table).scan().to_arrow()
     return Counter((row["partition"], row["offset"]) for row in rows["kafka"].to_pylist())
 
@@ -193,14 +193,12 @@ class TestRivals:
 
 
 def first_start(table: ArchiveTable) -> int:
-    """Where the first snapshot of partition 0 began."""
     summary = table.iceberg.metadata.snapshots[0].summary
     assert summary is not None
     return int(str(summary["archiver.ranges"]).split("[")[1].split(",")[0])
 
 
 def race(stack: Stack, table: ArchiveTable, rivals: list[list[TranslatedRange]]) -> list[CommitOutcome]:
-    """Commit each list of ranges in its own process, two at a time."""
     properties = [stack.catalog_properties] * len(rivals)
     with ProcessPoolExecutor(2, mp_context=FORKED) as pool:
         return list(pool.map(commit_alone, properties, [table.topic] * len(rivals), rivals))

@@ -1,4 +1,4 @@
-"""The registry on a real Postgres: how it opens, its topics, the fence and the lease, with rivals."""
+"""The registry on a real Postgres, with rivals."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ def at(**offsets: int) -> dict[int, PartitionOffset]:
 
 
 def made(dsn: str, topic: TopicRow) -> None:
-    """Bind the topic to a table, as after its creation."""
     with psycopg.connect(dsn) as connection:
         topics.check_table(connection, topic, UUID(int=topic.id))
 
@@ -114,7 +113,7 @@ class TestOpening:
         with database.transaction() as connection:
             assert connection.execute("SELECT 1").fetchone() == (1,)
 
-    def test_a_connection_that_was_just_used_is_made_anew_once_the_server_ended_it(self, registry: Registry, dsn: str):
+    def test_connection_closed_by_the_server_is_replaced(self, registry: Registry, dsn: str):
         database = Postgres(dsn, connections=1)
         with psycopg.connect(dsn, autocommit=True) as other:
             for _ in range(5):

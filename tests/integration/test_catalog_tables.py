@@ -1,4 +1,4 @@
-"""Tables in a real REST catalog on a real object store: made, grown, read back by pyiceberg, and guarded."""
+"""Tables in a real REST catalog and object store."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def topic() -> TopicRow:
 
 
 def seen(stack: Stack, topic: TopicRow) -> Table:
-    """The table as other clients see it."""
     return load_catalog("elsewhere", **stack.catalog_properties).load_table(topic.table)
 
 
@@ -255,9 +254,7 @@ class TestCommitting:
             (partition, offset) for partition in range(2) for offset in range(2)
         ]
 
-    def test_a_commit_that_landed_is_found_though_the_table_is_of_before_it(
-        self, catalog: TableCatalog, topic: TopicRow
-    ):
+    def test_landed_commit_is_found_from_an_older_table(self, catalog: TableCatalog, topic: TopicRow):
         before = made(catalog, topic, assigned())
         first, commit_id = bare(topic, 0, 0, 5), new_id()
         landed = catalog.commit(before, [first], commit_id=commit_id, is_fresh=True)

@@ -1,4 +1,4 @@
-"""Views in Iceberg catalogs: the Java reference catalog keeps them for Spark, the stack's own has none."""
+"""Views in the Java reference catalog."""
 
 from __future__ import annotations
 
@@ -60,9 +60,7 @@ def test_a_catalog_without_views_is_told_and_what_to_do_instead(stack: Stack, tm
 
 
 @pytest.mark.slow
-def test_a_view_in_the_java_catalog_lasts_through_a_change_of_the_schema(
-    stack: Stack, tmp_path: Path, engine: SparkEngine
-) -> None:
+def test_view_in_the_java_catalog_survives_a_schema_change(stack: Stack, tmp_path: Path, engine: SparkEngine) -> None:
     with java_catalog(stack, tmp_path) as judged:
         config, topic, proto = archived(judged, tmp_path)
         table = load_config(config).topic(topic).table
@@ -105,7 +103,6 @@ def test_a_view_in_the_java_catalog_lasts_through_a_change_of_the_schema(
 
 
 def asked(engine: SparkEngine, stack: Stack, view: str) -> list[dict[str, Any]]:
-    """The rows of a view in the Java catalog, by Spark."""
     session, catalog = engine.session, f"java_{stack.scratch.name.replace('-', '_')}"
     options = {
         "": "org.apache.iceberg.spark.SparkCatalog",

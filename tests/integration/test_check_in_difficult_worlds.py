@@ -1,4 +1,4 @@
-"""`archiver check` in environments that break archivers: each problem is named before anything is archived."""
+"""`archiver check` in difficult environments."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ BATCH = build([Record(value=b"x")] * 5)
 
 @dataclass(slots=True)
 class World:
-    """The sections of a configuration that lead to it, and its topics."""
-
     sections: dict[str, dict[str, str]] = field(default_factory=dict)
     topics: dict[str, dict[str, Any]] = field(default_factory=dict)
 

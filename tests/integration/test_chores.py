@@ -1,4 +1,4 @@
-"""Chores on real Postgres: numbers of commits, cursors, failures, and what `archiver status` says of them."""
+"""Chores on a real Postgres."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_commits_come_in_the_order_of_their_confirmation(registry: Registry, ord
 
 
 def test_a_reader_never_sees_a_number_before_a_lower_one(dsn: str, registry: Registry, orders: TopicRow) -> None:
-    """Two archivers confirm at once: the first's transaction is still open when the second confirms."""
+    """The first archiver's transaction is still open when the second confirms."""
     first, second = stage(registry, orders, 0), stage(registry, orders, 0, partition=1)
     with psycopg.connect(dsn) as slow, ThreadPoolExecutor(1) as pool:
         files.confirm(slow, orders, [first], commit_id="A")

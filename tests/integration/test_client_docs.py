@@ -1,4 +1,4 @@
-"""The settings on docs/clients.md read a served archive as they stand, where everybody may come in and where not."""
+"""Settings on docs/clients.md."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def served(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[D
 
 @pytest.fixture
 def in_folder(served: DocumentedServers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder that holds the page's `ca.pem`."""
+    """The folder with the page's `ca.pem`."""
     assert (served.folder / AUTHORITY).exists()
     monkeypatch.chdir(served.folder)
 

@@ -1,4 +1,4 @@
-"""Three brokers that come, go and change places: the table is what a consumer sees, or the loss is named."""
+"""Three brokers that fail and return."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 
 @pytest.fixture
 def brokers(cluster: Brokers) -> Iterator[Brokers]:
-    """All three up and in sync, before and after."""
     cluster.whole()
     yield cluster
     for node in NODES:
@@ -52,8 +51,6 @@ def brokers(cluster: Brokers) -> Iterator[Brokers]:
 
 
 class Load:
-    """A steady stream of records to each partition in turn, by an idempotent producer that waits for every replica."""
-
     def __init__(self, stack: Stack, topic: str, partitions: int) -> None:
         self._producer = patient_producer(stack)
         self._topic = topic
@@ -81,7 +78,6 @@ class Load:
 
 
 def patient_producer(stack: Stack, options: Mapping[str, Any] = MappingProxyType({})) -> Producer:
-    """A producer that learns of new leaders soon and outlives elections."""
     return Producer(
         {
             "bootstrap.servers": stack.bootstrap_servers,
@@ -173,7 +169,7 @@ def test_leaders_move_under_load(brokers: Brokers) -> None:
 
 @pytest.mark.parametrize("ending", ["commit", "abort"])
 def test_a_transaction_outlives_its_leader(brokers: Brokers, ending: str) -> None:
-    """Its records have one epoch and its marker the next, where the archive then ends."""
+    """Its records have one epoch and its marker the next, where the archive ends."""
     stack, topic = brokers.stack, brokers.topic((1, 2, 3))
     config = configured(stack, topic)
     stack.produce(topic, *numbered(range(5)))
@@ -191,7 +187,6 @@ def test_a_transaction_outlives_its_leader(brokers: Brokers, ending: str) -> Non
 
 
 def test_a_rolling_restart_amid_transactions_and_fetches(brokers: Brokers) -> None:
-    """Each node is stopped and started alone, by command line."""
     stack, topic = brokers.stack, brokers.stack.topic(3)
     config = configured(stack, topic)
     stack.produce(topic, *({"value": b"%d" % n * 40, "partition": n % 3} for n in range(3_000)))
@@ -226,7 +221,6 @@ def test_a_rolling_restart_amid_transactions_and_fetches(brokers: Brokers) -> No
 
 
 def test_an_unclean_election_is_a_loss_only_of_what_was_archived(brokers: Brokers) -> None:
-    """A lagging replica leads: what only the old leader had is gone, and the archive holds some of it."""
     stack = brokers.stack
     ahead, behind = (brokers.topic((1, 2), unclean_leader_election_enable="true") for _ in range(2))
     config = configured(stack, ahead, behind)
@@ -298,7 +292,7 @@ def test_partitions_move_to_other_brokers(brokers: Brokers) -> None:
 
 
 def test_a_controller_falls_silent_and_comes_back(brokers: Brokers) -> None:
-    """The node also leads a partition: other nodes take over both while it believes that it has them."""
+    """It also leads a partition: other nodes take over both while it believes that it has them."""
     stack = brokers.stack
     lost = brokers.controller()
     topic = brokers.topic((lost, *(node for node in NODES if node != lost)))

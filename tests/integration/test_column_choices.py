@@ -1,8 +1,4 @@
-"""Extensions, named and excluded columns, and dropped ones, on the real stack: three engines read, replay is exact.
-
-Three runs archive one topic: plain; with the extension named, a column renamed and one excluded by the .proto; and with
-a field removed. `keep_removed` is false all along, so excluded and removed columns leave the table.
-"""
+"""Extensions, renamed, excluded and removed columns."""
 
 from __future__ import annotations
 

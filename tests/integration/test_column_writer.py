@@ -1,8 +1,4 @@
-"""What our column writer wrote, read by Spark: by Iceberg's vectorized and row readers, and by its own of Parquet.
-
-Each reads a file of ours and Arrow's of the same rows, and has to find the same. That Arrow's file has these rows is
-shown beside the writer (tests/archiver/storage/test_column_writer.py).
-"""
+"""Spark's readers on our writer's and Arrow's files."""
 
 from __future__ import annotations
 
@@ -33,7 +29,7 @@ def tables(stack: Stack) -> Written:
 
 @pytest.fixture(scope="module")
 def files(tables: Written, tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """Local files of what Spark reads without Iceberg: all but UUIDs."""
+    """Local files without UUIDs, which Spark can't read without Iceberg."""
     rows = rows_of(pa.schema(without_uuids(tables.rows.schema)), SIZES, 12, is_tame=True)
     paths = [tmp_path_factory.mktemp("columns") / "written.parquet" for _ in WRITERS]
     for path, writer in zip(paths, WRITERS, strict=True):
@@ -56,7 +52,7 @@ def without_uuids(fields: Iterable[pa.Field]) -> list[pa.Field]:
 
 
 def by_iceberg(engine: SparkEngine, tables: Written, *, vectorized: bool) -> Iterator[Any]:
-    """Both tables. Iceberg's vectorized reader takes over if only top-level columns are read."""
+    """Iceberg's vectorized reader runs if only top-level columns are read."""
     schema = tables.rows.schema
     wanted = [field.name for field in schema if not (vectorized and pa.types.is_nested(field.type))]
     reader = engine.session.read.option("vectorization-enabled", vectorized)
@@ -69,7 +65,6 @@ def by_spark(engine: SparkEngine, files: Written, *, vectorized: bool) -> Iterat
 
 
 def values(frame: Any) -> list[list[Any]]:
-    """The values of each column, in file order: one task reads it."""
     read = frame.coalesce(1).toArrow()
     return [[value for chunk in column.chunks for value in python_values(chunk)] for column in read.columns]
 
@@ -92,7 +87,7 @@ def test_spark_reads_each_type_and_encoding_from_files(engine: SparkEngine, file
 
 
 @pytest.mark.parametrize("from_tables", [True, False])
-def test_no_row_is_left_out_by_statistics_page_indexes_and_filters(
+def test_pruned_reads_by_spark_keep_every_row(
     engine: SparkEngine, tables: Written, files: Written, from_tables: bool
 ) -> None:
     """Each condition alone, by which readers prune, finds the rows that all of them find together, without pruning."""

@@ -1,4 +1,4 @@
-"""`archiver compact` on real Kafka, catalog, store, registry and Spark: the same records in fewer files."""
+"""`archiver compact` on the real stack."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def compacted(config: Path, *, dry_run: bool = False, engine: Engine | None = No
 
 
 def check(stack: Stack, config: Path, topic: str) -> None:
-    """The table gives back every record of Kafka, in order, and the registry misses nothing."""
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
     with Workshop.of(config) as shop:
         assert search(shop.table, shop.registry.rows.expected_ranges(shop.topic), shop.table.first_offsets) == ()
@@ -65,7 +64,6 @@ def sizes(config: Path) -> list[int]:
 
 @pytest.fixture
 def archived(stack: Stack) -> tuple[Path, str]:
-    """A topic of four partitions, archived in three commits: twelve files."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}})
     for start in range(0, 120, 40):
@@ -98,8 +96,6 @@ def test_small_files_become_one_a_partition(stack: Stack, archived: tuple[Path, 
 
 
 class Meanwhile(InlineEngine):
-    """An engine that calls a function before the results of its first tasks are returned."""
-
     def __init__(self, happens: Callable[[], object]) -> None:
         super().__init__()
         self._happens: list[Callable[[], object]] = [happens]
@@ -112,7 +108,6 @@ class Meanwhile(InlineEngine):
 
 
 def bounds(config: Path) -> list[tuple[int, int, int]]:
-    """Partition, lowest and highest offset of each file, in order. Each file has one partition."""
     with Workshop.of(config) as shop:
         files = list(ManifestReader().files(shop.table.iceberg))
     assert all(file.partitions and file.partitions.low == file.partitions.high for file in files)
@@ -120,7 +115,6 @@ def bounds(config: Path) -> list[tuple[int, int, int]]:
 
 
 def test_an_archiver_appends_and_others_delete_meanwhile(stack: Stack, archived: tuple[Path, str]) -> None:
-    """Rows of partition 1 go while its files are merged: it is merged again, the other partitions are not."""
     config, topic = archived
 
     def others() -> None:
@@ -139,7 +133,7 @@ def test_an_archiver_appends_and_others_delete_meanwhile(stack: Stack, archived:
 
 
 def test_a_registry_from_an_older_backup_is_brought_up_to_date(stack: Stack, archived: tuple[Path, str]) -> None:
-    """Without their ranges, the newest files would count as files of other engines."""
+    """Without their ranges, the newest files would count as foreign."""
     config, topic = archived
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute(
@@ -157,7 +151,6 @@ def test_a_registry_from_an_older_backup_is_brought_up_to_date(stack: Stack, arc
 
 
 def test_files_of_others_are_sorted_and_split(stack: Stack, archived: tuple[Path, str]) -> None:
-    """Another engine puts all partitions into one file. The registry doesn't know it, and misses nothing."""
     config, topic = archived
     put_together_by_others(stack, config, topic)
     stack.produce(topic, *numbered(range(40), PARTITIONS))
@@ -180,7 +173,6 @@ def test_an_archive_job_compacts_in_its_pauses(stack: Stack) -> None:
     taken: list[int] = []
 
     def watch(event: CompactEvent) -> None:
-        """A pause may be too short for all."""
         if isinstance(event, GroupsCommitted):
             taken.append(event.done.files_before)
         if sum(taken) == 3 * PARTITIONS:
@@ -204,7 +196,6 @@ TURNS = 5
 
 @pytest.fixture
 def orders(stack: Stack, tmp_path: Path) -> tuple[Path, str]:
-    """Commits of four partitions and two days, over a change of the schema: forty files."""
     proto = tmp_path / "order.proto"
     topic, noise = stack.topic(PARTITIONS), random.Random(7)
     proto.write_text(ORDER_PROTO)

@@ -1,4 +1,4 @@
-"""`archiver compact` where something is wrong: it names file, topic and partition, goes on, and exits with 1."""
+"""`archiver compact` names damage, continues, and exits with 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Three thousand small files over a change of the schema, deletes by others and an archiver at work, put together."""
+"""Three thousand files are compacted."""
 
 from __future__ import annotations
 
@@ -36,14 +36,10 @@ EACH = 20
 
 
 class ManySlots(InlineEngine):
-    """An engine with many slots, for which a backlog is cut into small tasks."""
-
     slots = 64
 
 
 class OneByOne(InlineEngine):
-    """Tasks in threads. A function is called before the first outcome is returned."""
-
     def __init__(self, happens: Callable[[], object] = lambda: None) -> None:
         super().__init__()
         self._happens: list[Callable[[], object]] = [happens]
@@ -61,7 +57,6 @@ def files_of(config: Path) -> int:
 
 
 def query_seconds(stack: Stack, table: str) -> float:
-    """The median of five queries over all files, by DuckDB."""
     with duckdb_on(stack) as connection:
         taken = []
         for _ in range(5):
@@ -74,7 +69,6 @@ def query_seconds(stack: Stack, table: str) -> float:
 
 
 def produce(stack: Stack, topic: str, noise: random.Random, files: int, note: bytes) -> None:
-    """Produce batches of `EACH` records. The job makes a task and a file of each."""
     values = [order_bytes(noise) + note for _ in range(997)]
     messages = (
         {

@@ -1,4 +1,4 @@
-"""Questions before an erasure and before rows are noted as gone, on the real stack."""
+"""Questions before erasures and accepted losses."""
 
 from __future__ import annotations
 
@@ -80,7 +80,6 @@ def test_records_that_went_meanwhile_are_asked_about_again(stack: Stack) -> None
 
 
 def test_records_that_came_meanwhile_stay(stack: Stack) -> None:
-    """Records archived while the question waits were not part of it."""
     config, topic = archived(stack)
 
     def more() -> None:

@@ -1,6 +1,6 @@
-"""A policy that denies writes without encryption, and a store without checksums, before the real store.
+"""A store that denies unencrypted writes or checksums.
 
-Spark's executors write the data files, in parts. `make catalogs` tests MinIO with the policy itself.
+Spark's executors upload in parts.
 """
 
 from __future__ import annotations

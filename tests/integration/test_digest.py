@@ -1,7 +1,4 @@
-"""Digests against Kafka: what footers, registry and snapshots say is what an ordinary consumer's records add up to.
-
-The judge is the definition in docs/digest.md, written again in Python and hashed by `mmh3`.
-"""
+"""Digests equal the definition in docs/digest.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""MinIO, whose policy denies writes without encryption: every command, and errors.
+"""MinIO with a policy for encryption.
 
-`make catalogs` runs it, because MinIO takes minutes to compile.
+Only in `make catalogs`: MinIO takes minutes to compile.
 """
 
 from __future__ import annotations
@@ -49,7 +49,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MinioServer]:
 
 @pytest.fixture(scope="module")
 def encrypting(stack: Stack, server: MinioServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """A catalog on MinIO. The archiver's key may not write without encryption; the catalog's key may."""
     store = replace(minio_store(server.limited(NULL_SSE), BUCKET), catalog=minio_store(server, BUCKET).catalog)
     with java_catalog(stack, tmp_path_factory.mktemp("catalog"), store) as running:
         yield running
@@ -91,7 +90,7 @@ def test_all_commands_encrypt_what_they_write(encrypting: Stack, server: MinioSe
 
 
 def _assert_encrypted(server: MinioServer, table: str, topic: str) -> None:
-    """Assert that each object of the archiver has the key. The catalog writes `*.metadata.json` without it."""
+    """The archiver's objects have the key. The catalog writes `*.metadata.json` without it."""
     with server.connected() as client:
         names = [str(item.object_name) for item in client.list_objects(BUCKET, recursive=True)]
         written = [name for name in names if topic in name or (table in name and not name.endswith(".metadata.json"))]

@@ -1,6 +1,6 @@
-"""The code of docs/engines.md, and of the pages of Spark, DuckDB and pyiceberg, run as it stands on archived topics.
+"""The code of docs/engines.md, Spark, DuckDB and pyiceberg.
 
-All engines give the same rows. The other pages: tests/interop/test_engine_pages.py.
+The other pages: tests/interop/test_engine_pages.py.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ EXPECTED: Mapping[str, tuple[Any, ...]] = {
 
 @pytest.fixture(scope="module")
 def tables(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The topics of the pages, archived: the page's name, and the table's."""
     return archive_documented(stack, tmp_path_factory.mktemp("schema"))
 
 
@@ -69,7 +68,6 @@ def test_spark_is_told_the_jars_that_are_tested() -> None:
 
 @pytest.fixture(scope="module")
 def attached(stack: Stack) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB connected as on the page, with extensions from files."""
     names: dict[str, Any] = {}
     (offline,) = [block for block in BLOCKS if "offline" in block.marks]
     exec(compile(offline.code, "engines.md", "exec"), names)
@@ -160,7 +158,6 @@ def rows(table: Any) -> list[tuple[Any, ...]]:
 
 
 def connected(stack: Stack, tables: Mapping[str, str]) -> dict[str, Any]:
-    """The names that the page's pyiceberg block defines."""
     (connect,) = [block for block in BLOCKS if block.language == "python" and "connect" in block.marks]
     places = 'uri="https://catalog.example.com", warehouse="lake"'
     assert places in connect.code

@@ -1,4 +1,4 @@
-"""One table, three readers that are not ours: Spark SQL, DuckDB and pyiceberg give equal rows."""
+"""Spark SQL, DuckDB and pyiceberg read equal rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ MANY = 6_000
 
 @pytest.fixture(params=["nested", "flat"])
 def table(stack: Stack, tmp_path: Path, engine: SparkEngine, request: pytest.FixtureRequest) -> str:
-    """A table of orders, tombstones and garbage; its full name."""
     proto = tmp_path / "order.proto"
     proto.write_text(ORDER_PROTO)
     topic = stack.topic(PARTITIONS)

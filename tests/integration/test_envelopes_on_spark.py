@@ -1,4 +1,4 @@
-"""Envelopes through the real engine: Spark's workers ask the registry, Spark SQL reads, and every byte comes back."""
+"""Envelopes on Spark's workers."""
 
 from __future__ import annotations
 

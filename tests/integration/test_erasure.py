@@ -1,4 +1,4 @@
-"""`archiver erase` on the real stack: no object of the bucket has the records, and nothing brings them back."""
+"""Erased records are gone from all objects."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ START = 1_767_225_600_000
 
 
 def produce(stack: Stack, topic: str, numbers: range) -> None:
-    """Each fifth record is hers. Values are raw, so their bytes can be found in any object that has them.
+    """Each fifth record is hers; raw values can be found in any object.
 
     Padding makes files large enough for sets of values.
     """
@@ -134,7 +134,7 @@ def check(config: Path, topic: str, records: Sequence[Seen]) -> None:
 
 
 @pytest.mark.parametrize("fault", [None, "before_commit", "after_commit"])
-def test_no_object_has_erased_records_and_nothing_brings_them_back(
+def test_erased_records_are_in_no_object_and_stay_gone(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, fault: str | None
 ) -> None:
     config, topic = archived(stack)
@@ -254,9 +254,7 @@ def test_an_erasure_whose_search_was_cut_short_is_never_attested(stack: Stack, m
     check(config, topic, others(kafka))
 
 
-def test_an_erasure_leaves_one_that_ended_meanwhile_to_its_own_run(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_erasure_leaves_a_finished_one_to_its_own_run(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
     begun, go_on, ended, over = (threading.Event() for _ in range(4))
@@ -319,9 +317,7 @@ def test_a_restored_database_does_not_refill_what_was_erased(stack: Stack) -> No
     assert from_archive(config, topic, 1) == others(kafka)
 
 
-def test_retired_records_are_searched_as_long_as_the_store_has_them(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retired_records_are_erased_while_the_store_has_them(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic = archived(stack, snapshot_retention="1d")
     CompactJob(load_config(config), (topic,), wish=Wish(min_files=2), engine=InlineEngine).run()
     limits = RetireLimits(offset=30)
@@ -349,7 +345,7 @@ def test_retired_records_are_searched_as_long_as_the_store_has_them(
     assert erase(config, topic).commits == []
 
 
-def test_a_tag_that_keeps_retired_files_does_not_have_them_erased_again_and_again(stack: Stack) -> None:
+def test_retired_files_kept_by_a_tag_are_erased_once(stack: Stack) -> None:
     config, topic = archived(stack)
     tag(stack, config, topic, "kept")
     limits = RetireLimits(offset=20)
@@ -362,7 +358,7 @@ def test_a_tag_that_keeps_retired_files_does_not_have_them_erased_again_and_agai
 
 
 @pytest.mark.parametrize("has_lost", [False, True])
-def test_files_that_the_store_denied_go_once_the_table_has_their_other_records(stack: Stack, *, has_lost: bool) -> None:
+def test_denied_files_go_once_their_other_records_are_archived(stack: Stack, *, has_lost: bool) -> None:
     config, topic = archived(stack)
     if has_lost:
         produce(stack, topic, range(30, 40))

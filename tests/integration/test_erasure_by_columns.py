@@ -1,4 +1,4 @@
-"""Erasures by columns on the real stack: what no column tells of is named, and never taken for erased."""
+"""Erasures by columns; undecoded records are named."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ HERS = f"val.customer.id = '{HER_ID}'"
 
 
 def value(number: int) -> bytes | None:
-    """Each fifth order is hers. Other records are tombstones or no orders."""
     if number % 10 == 4:
         return None
     if number % 10 == 7:
@@ -100,7 +99,7 @@ def check(stack: Stack, config: Path, topic: str, gone: Callable[[Seen], bool]) 
     assert (report.failed, report.topics[0].faults, report.topics[0].rows) == ((), (), len(left))
 
 
-def test_records_go_by_a_nested_column_and_what_was_not_decoded_is_named(
+def test_erasure_by_nested_column_names_undecoded_records(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, topic = archived(stack, tmp_path)
@@ -132,7 +131,7 @@ def test_records_go_by_a_nested_column_and_what_was_not_decoded_is_named(
     check(stack, config, topic, lambda each: is_hers(each.offset) or each.offset % 10 == 7)
 
 
-def test_an_erasure_that_something_keeps_stays_doubtful_until_its_end(stack: Stack, tmp_path: Path) -> None:
+def test_erasure_kept_open_stays_doubtful_until_its_end(stack: Stack, tmp_path: Path) -> None:
     config, topic = archived(stack, tmp_path)
     tag(stack, config, topic, "kept")
     done = erase(config, topic)
@@ -147,9 +146,7 @@ def test_an_erasure_that_something_keeps_stays_doubtful_until_its_end(stack: Sta
 
 
 @pytest.mark.parametrize("proto", [BARE, None])
-def test_fields_that_no_column_had_when_they_were_archived_are_found_once_they_have_one(
-    stack: Stack, tmp_path: Path, proto: str | None
-) -> None:
+def test_fields_archived_without_a_column_are_found_later(stack: Stack, tmp_path: Path, proto: str | None) -> None:
     config, topic = archived(stack, tmp_path, proto)
     with pytest.raises(ConfigError, match=r"has no columns|no such column"):
         erase(config, topic)
@@ -173,7 +170,7 @@ def test_fields_that_no_column_had_when_they_were_archived_are_found_once_they_h
     check(stack, config, topic, lambda each: is_hers(each.offset))
 
 
-def test_files_that_others_wrote_are_judged_by_the_versions_of_their_rows(stack: Stack, tmp_path: Path) -> None:
+def test_rewritten_files_are_judged_by_their_rows_versions(stack: Stack, tmp_path: Path) -> None:
     config, topic = archived(stack, tmp_path, BARE)
     (tmp_path / "order.proto").write_text(FULL)
     produce(stack, topic, range(20, 30))
@@ -186,9 +183,7 @@ def test_files_that_others_wrote_are_judged_by_the_versions_of_their_rows(stack:
     check(stack, config, topic, lambda each: each.offset in (23, 28))
 
 
-def test_values_of_a_partition_stay_in_no_journal_and_go_from_manifests_with_their_snapshot(
-    stack: Stack, tmp_path: Path
-) -> None:
+def test_erased_partition_values_leave_journal_and_manifests(stack: Stack, tmp_path: Path) -> None:
     terms = {"partition_by": ["val.customer.id", "truncate(4, key.__raw__)"]}
     config, topic = archived(stack, tmp_path, **terms)
     done = erase(config, topic, f"{HERS} or offset in (7, 17)")
@@ -212,7 +207,6 @@ def test_values_of_a_partition_stay_in_no_journal_and_go_from_manifests_with_the
 
 
 def partitions_with_her(stack: Stack, config: Path, topic: str) -> list[str]:
-    """The entries of the current snapshot's manifests whose partition has her name."""
     table = table_of(stack, config, topic)
     return [
         entry.status.name.lower()

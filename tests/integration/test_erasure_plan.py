@@ -1,4 +1,4 @@
-"""`archiver erase --plan` on the real stack: several topics in one erasure, with a signed certificate."""
+"""`archiver erase --plan`: several topics and a signed certificate."""
 
 from __future__ import annotations
 

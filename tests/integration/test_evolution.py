@@ -1,7 +1,6 @@
-"""Every change of a schema on the real stack: archived before and after it, read by three engines, replayed.
+"""Every schema change, by replay and three engines.
 
-One message holds all changes at once, as fields of its own and below a nested message, a list element and a map value.
-Four runs archive it: see `evolution_runs`.
+One message has all changes; see `evolution_runs`.
 """
 
 from __future__ import annotations
@@ -51,8 +50,6 @@ STILL_SENT_BYTES = b"\x28\x05"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """The topic after its four runs, and what the engines read after the second and the last."""
-
     config: Path
     topic: str
     table: str
@@ -63,7 +60,6 @@ class Archive:
 
 @pytest.fixture(scope="module")
 def archive(stack: Stack, engine: SparkEngine, tmp_path_factory: pytest.TempPathFactory) -> Archive:
-    """All changes, in one topic."""
     config, topic, proto = start(stack, tmp_path_factory.mktemp("evolution"))
     table = load_config(config).topic(topic).table
     run(stack, config, topic, proto, number=0)
@@ -84,7 +80,6 @@ def archive(stack: Stack, engine: SparkEngine, tmp_path_factory: pytest.TempPath
 
 
 def found(rows: list[str], key: str, place: str) -> dict[str, Any]:
-    """The columns of the record with this key in a struct, with N for the ids in names."""
     (row,) = (row for row in map(json.loads, rows) if row["key"] == {"__raw__": key.encode().hex()})
     value = row["val"]
     match place:
@@ -103,7 +98,6 @@ def shown(columns: dict[str, Any], expected: Mapping[str, Any]) -> dict[str, Any
 
 
 def types_in(value: StructType, place: str) -> dict[str, str]:
-    """Names and types of the columns of a struct."""
     for field in value.fields:
         match field.name, field.field_type:
             case name, StructType() as kind if name == place:
@@ -208,7 +202,6 @@ def test_engines_read_a_column_alone(stack: Stack, engine: SparkEngine, archive:
 
 
 def real_name(rows: list[str], name: str) -> str:
-    """A column's name with the id for which N stands."""
     value: Any = next(each for row in rows if (each := json.loads(row)["val"]) and each["one"])
     parts = []
     for part in name.split("."):

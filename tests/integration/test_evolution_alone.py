@@ -1,4 +1,4 @@
-"""Changes of a schema by themselves: halves rewritten into one file, another type for the whole value, keys."""
+"""Single schema changes: merged files, another value type, keys."""
 
 from __future__ import annotations
 

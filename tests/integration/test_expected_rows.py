@@ -1,4 +1,4 @@
-"""What the registry has of rows that a table has to hold, on a real Postgres."""
+"""Expected rows of a table in the registry."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_committed_files_are_expected_with_all_their_rows(
     assert registry.files.committed_ends(orders) == {0: PartitionOffset(next_offset=30, leader_epoch=3)}
 
 
-def test_what_is_accepted_is_not_expected_however_often_it_is_recorded(
+def test_accepted_rows_are_not_expected_in_repeated_records(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
     accepted = (
@@ -132,9 +132,7 @@ def test_what_was_altered_outlives_a_refill_of_other_ranges(
     assert (left.altered, left.uncompared) == (altered[1:], (OffsetRange(0, 10, 14), OffsetRange(3, 0, 8)))
 
 
-def test_a_comparison_takes_the_place_of_the_check_that_it_went_on_with_alone(
-    registry: Registry, orders: TopicRow
-) -> None:
+def test_comparison_replaces_only_the_check_it_continued(registry: Registry, orders: TopicRow) -> None:
     first, second = (
         Checked(snapshot_id=7, uncompared=(OffsetRange(0, 0, 8),), uncompared_rows=9),
         Checked(snapshot_id=7),
@@ -149,7 +147,7 @@ def test_a_comparison_takes_the_place_of_the_check_that_it_went_on_with_alone(
     assert registry.rows.checked(orders) is None
 
 
-def test_a_look_says_nothing_of_ranges_that_were_found_to_be_there_since(
+def test_check_is_dropped_if_a_waiting_range_landed(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
     late = span(0, 30, 40)
@@ -172,10 +170,9 @@ def test_ends_of_all_partitions_are_known(
     assert ends == {0: 30, 7: 5}
 
 
-def test_a_replaced_file_is_known_and_kept_while_its_successor_lacks_rows_of_it(
+def test_replaced_file_is_kept_while_its_successor_lacks_rows(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
-    """Other engines had deleted two rows, unnoticed. The rewrite of the file did not find them."""
     before, beside = committed[0].files[0], committed[1].files[0]
     for old, rows_left in ((before, 8), (beside, 10)):
         made = file(f"file:///nowhere/{new_id()}.parquet", rows=rows_left)
@@ -264,7 +261,7 @@ def test_waiting_manifests_are_no_retired_files(registry: Registry, orders: Topi
 def test_a_replaced_copy_is_noted_if_its_rows_are_elsewhere(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...], removed: int
 ) -> None:
-    """No range names the copy. Its rows that other engines deleted may be nowhere else."""
+    """No range names the copy. Its deleted rows may be nowhere else."""
     copy, made = "file:///copy.parquet", file(f"file:///{new_id()}.parquet", rows=3)
     spans = (RecordSpan(partition=0, start_offset=3, end_offset=7, rows=3, digest=made.digest, removed=removed),)
     group = RewriteGroup(paths=(copy,), files=(NewFile(file=made, spans=spans),))
@@ -291,7 +288,7 @@ def test_the_newest_commit_is_the_latest_that_is_named(
 def test_accepted_offsets_are_known_by_range(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
-    """Older acceptances have none, and offsets whose rows are expected still are ignored."""
+    """Older acceptances have none; offsets whose rows are still expected are ignored."""
     first = Acceptance(
         range_id=committed[0].id, left=7, erased=3, partition=0, start_offset=0, offsets=((2, 4), (6, 7))
     )

@@ -1,4 +1,4 @@
-"""`archiver expire` where something is wrong: it names what is in the way, goes on with the rest, and exits with 1."""
+"""`archiver expire` names obstacles, continues, and exits with 1."""
 
 from __future__ import annotations
 
@@ -34,10 +34,7 @@ def begin(topics: TwoTopics, topic: str) -> list[int]:
     return [min(each.offset for each in archive if each.partition == number) for number in range(PARTITIONS)]
 
 
-def test_a_damaged_file_at_the_edge_is_named_and_the_rest_goes_on(
-    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its rows have to be read. Whole files before it go, and the other partition begins at the exact offset."""
+def test_damaged_edge_file_is_named_and_expire_continues(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     for low, (spoil, kind, advice) in zip(range(EACH, DAYS * EACH, EACH), SPOILT.values(), strict=True):
         path = topics.files(topics.bad)[1, low].file_path
         begins = low + OLDEST
@@ -64,7 +61,7 @@ def test_a_damaged_file_at_the_edge_is_named_and_the_rest_goes_on(
 
 
 def test_a_file_whose_times_cannot_be_read_is_young(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file at the edge is read for the exact offset of a time, before anything is planned."""
+    """The file at the edge is read for the offset of a time, before anything is planned."""
     for day, case in enumerate(("cut short", "gone"), start=1):
         spoil, kind, _ = SPOILT[case]
         low = day * EACH
@@ -92,9 +89,7 @@ def test_a_damaged_file_that_is_old_as_a_whole_goes_unread(topics: TwoTopics, mo
         assert begin(topics, topics.bad) == [end, end]
 
 
-def test_a_file_that_somebody_added_keeps_what_lies_above_it_and_is_named(
-    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_file_keeps_all_partitions_and_is_named(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its manifest doesn't name its records' partitions: it may have any."""
     path = topics.add_foreign()
     words = ("expire", "--yes", topics.bad, topics.good, "--before", str(EACH))
@@ -137,7 +132,7 @@ def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monk
 
 
 def test_limits_of_the_configuration_reckon_with_holds(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise the nightly run would fail as long as a hold lasts. It reports the hold."""
+    """Otherwise the nightly run would fail as long as a hold lasts."""
     text = topics.config.read_text().replace('"snapshot_retention"', '"retention_size" = "1B"\n"snapshot_retention"')
     before, found, after = text.partition(f'[topics."{topics.bad}"]')
     topics.config.write_text(before + found + "\nhold = true" + after)
@@ -167,10 +162,7 @@ def test_a_manifest_that_is_gone_stops_its_topic_alone(topics: TwoTopics, monkey
     assert topics.run(*words, monkeypatch=monkeypatch).code == 0
 
 
-def test_a_partitioning_that_others_made_is_in_no_retirements_way(
-    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Files stay in their partitions, rewritten ones included."""
+def test_foreign_partitioning_does_not_stop_retirements(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     with table_of(topics.stack, topics.config, topics.bad).update_spec() as update:
         update.add_field("kafka.partition", IdentityTransform(), "theirs")
     spec = topics.files(topics.bad)[0, EACH].spec_id
@@ -180,9 +172,7 @@ def test_a_partitioning_that_others_made_is_in_no_retirements_way(
     assert topics.archive(topics.bad) == [each for each in topics.kafka(topics.bad) if each.offset >= 15]
 
 
-def test_a_beginning_that_cannot_be_is_refused_before_anything_is_asked(
-    topics: TwoTopics, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_impossible_start_is_refused_before_the_question(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     for before in ("latest", "yesterday", "-3"):
         done = topics.run("expire", "--yes", topics.bad, f"--before={before}", monkeypatch=monkeypatch)
         assert (done.code, done.text) == (2, ""), before

@@ -1,4 +1,4 @@
-"""A range of a real broker's log holds what confluent-kafka's consumer reads from it, record for record."""
+"""Fetched ranges equal confluent-kafka's reading."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ LOG_APPEND = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A record as a consumer reads it."""
-
     offset: int
     timestamp: tuple[int, int]
     key: bytes | None
@@ -89,7 +87,6 @@ def broker(stack: Stack) -> Iterator[BrokerClient]:
 
 
 def fetched(stack: Stack, topic: str, start: int, end: int, partition: int = 0, **how: Any) -> list[DecodedBatches]:
-    """The pieces of a range, checked to be contiguous."""
     with BrokerClient(options(stack)) as client:
         topic_id = client.describe([topic])[topic].topic_id
     with PartitionFetcher(options(stack), topic, topic_id, partition) as fetcher:
@@ -113,7 +110,7 @@ def wait_until_stable(broker: BrokerClient, topic: str, end: int) -> None:
 
 
 @pytest.mark.parametrize("written_by_broker", odd_records.CODECS)
-def test_odd_records_in_every_codec_of_librdkafka_and_of_the_broker(stack: Stack, written_by_broker: str) -> None:
+def test_odd_records_in_every_codec_of_client_and_broker(stack: Stack, written_by_broker: str) -> None:
     codec = "producer" if written_by_broker == "none" else written_by_broker  # the broker writes another codec anew
     topic = stack.topic(2, {"compression.type": codec})
     odd_records.produce_odd_records(stack.bootstrap_servers, topic, 2)

@@ -1,4 +1,4 @@
-"""docs/first-steps.md, typed again in a terminal: each step works, and shows what the page shows."""
+"""docs/first-steps.md, typed in a terminal."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def test_a_step_shows_what_the_page_shows(number: int, played: list[tuple[Step, 
 
 
 def part(number: int) -> str:
-    """The page's text of a step, up to the next step or the end."""
     starts = [TEXT.index(opening(step), 0) for step in STEPS[:1]]
     for step in STEPS[1:]:
         starts.append(TEXT.index(opening(step), starts[-1] + 1))

@@ -1,4 +1,4 @@
-"""Rows of Flight clients: in the table, in replay, for Kafka clients and for verify, once, after kills, too."""
+"""Rows of Flight clients."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ ROWS = 50
 
 
 def config_of(stack: Stack, topic: str, **settings: Any) -> Path:
-    """By default, files are written as soon as there are rows."""
     settings = {"source": "flight", "partitions": PARTITIONS, "min_file_size": "0B", **settings}
     path = stack.config({topic: settings}, flight={"wal": "wal"})
     document = tomllib.loads(path.read_text())
@@ -134,7 +133,6 @@ def test_erasure_reaches_rows_that_wait_in_the_log(stack: Stack) -> None:
 
 
 def age_report(config: Path, topic: str) -> None:
-    """As if the server had ended long ago."""
     dsn = tomllib.loads(config.read_text())["registry"]["dsn"]
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(

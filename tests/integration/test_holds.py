@@ -1,4 +1,4 @@
-"""Legal holds on the real stack: what they keep in the table and in the store, and who remembers them."""
+"""Legal holds: what they keep in table and store."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
 
 
 def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
-    """The files left the table but not the store: neither expire nor orphans deletes them under the hold."""
     config, topic = archived(stack, snapshot_retention="1d")
     with Workshop.of(config) as shop:
         paths = [file.path for file in shop.files()]
@@ -93,7 +92,7 @@ def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
     assert objects_left(config, paths) == [paths[2]]
 
 
-def test_a_hold_outlives_a_database_that_was_restored_and_records_from_the_future(stack: Stack) -> None:
+def test_hold_survives_a_restored_database_and_future_records(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"snapshot_retention": "0s"}})
     days = [0, 400, 1, 2]

@@ -1,4 +1,4 @@
-"""The container image that ARCHIVER_TEST_IMAGE names: not run as root, and with a root that can't be written."""
+"""The container image in ARCHIVER_TEST_IMAGE: not root, read-only."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def volume() -> Iterator[str]:
-    """A volume for the spool, made as by a user's first run."""
     name = unique("spool")
     yield name
     subprocess.run([RUNNER, "volume", "rm", "--force", name], check=False, capture_output=True)

@@ -1,4 +1,4 @@
-"""The term store on the real stack: builds, searches, compaction, and erasures that reach each run."""
+"""The term store."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ INDEXED = ["key", "header:who", {"column": "header:kind", "kind": "bitmap"}]
 
 
 def produce(stack: Stack, topic: str, numbers: range) -> None:
-    """Each fifth record is hers, by key and header."""
     stack.produce(
         topic,
         *(
@@ -68,7 +67,6 @@ def command(config: Path, *words: str) -> dict[str, Any]:
 
 
 def found(config: Path, topic: str, **options: Any) -> tuple[list[int], int]:
-    """The offsets, and the number of files that the index ruled out."""
     result = find(load_config(config), [topic], oldest_first=True, **options)
     offsets = [offset for _, batch in result for offset in batch.column("offset").to_pylist()]
     assert (result.report.index_error, result.report.registry_error) == (None, None)
@@ -76,7 +74,6 @@ def found(config: Path, topic: str, **options: Any) -> tuple[list[int], int]:
 
 
 def runs_with_her(config: Path) -> list[str]:
-    """Objects of the index with her name or its hash."""
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     term = term_of_value(NAME)

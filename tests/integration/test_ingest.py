@@ -1,4 +1,4 @@
-"""The job from a real broker to a real table, read back by pyiceberg: nothing lost, nothing twice."""
+"""The job from a broker to a table."""
 
 from __future__ import annotations
 
@@ -82,9 +82,7 @@ def test_a_schema_change_comes_with_its_first_data(stack: Stack, tmp_path: Path)
     assert rows == [(7, None, None), (8, "hi", None)]
 
 
-def test_a_schema_that_returns_has_its_columns_at_once_and_its_names_once_it_stays(
-    stack: Stack, tmp_path: Path
-) -> None:
+def test_returned_schema_has_columns_at_once_and_names_later(stack: Stack, tmp_path: Path) -> None:
     topic = stack.topic()
     older, newer = "int64 value = 1; int64 gone = 2;", "string value = 1;"
     config = stack.config({topic: {"value": schema(tmp_path, older), "keep_removed": False}})
@@ -118,8 +116,6 @@ def test_a_schema_that_returns_has_its_columns_at_once_and_its_names_once_it_sta
 
 
 class After:
-    """Calls a function after each task, and keeps the reports."""
-
     def __init__(self, act: Any) -> None:
         self._act = act
         self.reports: list[JobReport] = []
@@ -131,9 +127,7 @@ class After:
             self.reports.append(event.report)
 
 
-def test_an_observer_that_raises_is_logged_once_and_stops_nothing(
-    stack: Stack, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_failing_observer_is_logged_once_and_stops_nothing(stack: Stack, caplog: pytest.LogCaptureFixture) -> None:
     topic = stack.topic(2)
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(10), 2))

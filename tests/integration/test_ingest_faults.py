@@ -1,4 +1,4 @@
-"""What a run does where logs, topics, tables or schemas are not as they should be: it names them, and loses nothing."""
+"""Runs on bad logs, topics, tables or schemas."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_gap_up_to_an_empty_log_is_accepted_too(stack: Stack) -> None:
 
 
 @pytest.mark.parametrize("start_from", ["earliest", "latest"])
-def test_what_is_lost_before_the_first_record_is_archived_is_told(stack: Stack, start_from: str) -> None:
+def test_loss_before_the_first_archived_record_is_reported(stack: Stack, start_from: str) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"start_from": start_from}})
     assert archive_once(config).records == 0
@@ -153,7 +153,7 @@ def test_a_topic_that_is_not_there_is_named(stack: Stack) -> None:
     assert isinstance(error, UnknownTopic)
 
 
-def test_a_schema_that_can_not_be_read_stops_the_job_before_it_starts(stack: Stack, tmp_path: Path) -> None:
+def test_unreadable_schema_stops_the_job_before_it_starts(stack: Stack, tmp_path: Path) -> None:
     topic = stack.topic()
     value = {"format": "protobuf", "message": "a.B", "descriptors": str(tmp_path / "missing.binpb")}
     with pytest.raises(ConfigError, match=r"missing\.binpb") as error:
@@ -161,7 +161,7 @@ def test_a_schema_that_can_not_be_read_stops_the_job_before_it_starts(stack: Sta
     assert error.value.context["topic"] == topic
 
 
-def test_halting_stops_before_the_bad_record_and_goes_on_after_the_fix(stack: Stack, tmp_path: Path) -> None:
+def test_halt_stops_before_the_bad_record_until_it_is_fixed(stack: Stack, tmp_path: Path) -> None:
     topic = stack.topic(2)
     bad = schema(tmp_path, "string value = 1;")
     config = stack.config({topic: {"value": bad, "on_parse_error": "halt"}})

@@ -1,4 +1,4 @@
-"""Which offsets a run archives: from where on, how far, and nothing of what is no record."""
+"""The offsets that a run archives."""
 
 from __future__ import annotations
 
@@ -60,8 +60,6 @@ def test_a_topic_can_start_at_a_time(stack: Stack) -> None:
 
 
 class AddsPartitions:
-    """Adds partitions with records after the first wave was planned."""
-
     def __init__(self, stack: Stack, topic: str) -> None:
         self._stack = stack
         self._topic = topic
@@ -73,7 +71,7 @@ class AddsPartitions:
             self._stack.produce(self._topic, {"value": b"added", "partition": 2})
 
 
-def test_partitions_that_are_added_are_picked_up_by_the_next_wave(stack: Stack) -> None:
+def test_added_partitions_are_in_the_next_wave(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}}, archive={"task_size": "1B", "tasks_per_partition": 2})
     for number in range(10):  # a batch each, as a batch is never cut
@@ -84,7 +82,7 @@ def test_partitions_that_are_added_are_picked_up_by_the_next_wave(stack: Stack) 
     assert (2, 0) in places(read(stack, config, topic))
 
 
-def test_partitions_that_are_added_in_the_last_wave_are_picked_up_by_the_next_run(stack: Stack) -> None:
+def test_partitions_added_in_the_last_wave_are_in_the_next_run(stack: Stack) -> None:
     topic = stack.topic(2)
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(10), 2))
@@ -112,7 +110,7 @@ def test_a_range_of_aborted_records_alone_moves_the_offsets(stack: Stack) -> Non
     assert archive_once(config).waves == 0
 
 
-def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack) -> None:
+def test_compacted_topic_keeps_gaps_and_tombstones(stack: Stack) -> None:
     settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "200"}
     topic = stack.topic(1, settings | {"max.compaction.lag.ms": "300", "delete.retention.ms": "86400000"})
     config = stack.config({topic: {}})
@@ -129,7 +127,6 @@ def test_a_compacted_topic_is_archived_with_its_gaps_and_tombstones(stack: Stack
 
 
 def _after_compaction(stack: Stack, topic: str) -> list[int]:
-    """The offsets that a consumer reads, once they are fewer and stable."""
     seen: list[list[int]] = []
     end = time.monotonic() + 90
     while time.monotonic() < end:

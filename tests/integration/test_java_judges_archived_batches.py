@@ -1,4 +1,4 @@
-"""Kafka's Java client reads the same in a log and in the batches of its archive, in every format, version and codec."""
+"""Kafka's Java client on logs and archived batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's Java client writes batches in every format, version and codec for us, and reads those that we encode."""
+"""Kafka's Java client on written and read batches."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_java_reads_the_same_in_what_we_encode(
         assert ours == compared
 
 
-def test_bytes_after_a_compressed_stream_are_passed_over_as_java_does(tmp_path: Path) -> None:
+def test_bytes_after_a_compressed_stream_are_skipped_as_in_java(tmp_path: Path) -> None:
     data = {f"{index}.bin": compressed(PLAIN, *framing) for index, framing in enumerate(WITH_TRAILING_BYTES.values())}
     for name, batch in data.items():
         (tmp_path / name).write_bytes(batch)

@@ -1,4 +1,4 @@
-"""A journal that is summed up on a real store: killed at each step, refused, and read by all who read journals."""
+"""Summaries of a journal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ LEFT = {
 
 @pytest.fixture
 def archived(stack: Stack) -> tuple[Path, str, TableJournal]:
-    """Four commits and a compaction."""
     topic = stack.topic(2)
     config = stack.config({topic: {}})
     for turn in range(4):

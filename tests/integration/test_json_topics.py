@@ -1,4 +1,4 @@
-"""A JSON topic with hostile keys and values, on the real stack: every command gives every byte back."""
+"""A JSON topic with hostile values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A topic archived through every way to authenticate, on a real broker; and what a person reads who may not."""
+"""Every way to authenticate at a broker."""
 
 from __future__ import annotations
 
@@ -130,7 +130,6 @@ def test_a_token_that_the_broker_does_not_take_is_refused(
 def test_a_function_gives_tokens(
     stack: Stack, broker: SecuredBroker, endpoint: TokenEndpoint, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Both clients: kafka-python's reads the topic, librdkafka's describes it."""
     monkeypatch.setenv(token_functions.ENDPOINT, json.dumps([endpoint.url, USER, PASSWORD]))
     asked = options(broker, endpoint, "OAUTHBEARER")
     asked = {name: value for name, value in asked.items() if not name.startswith("sasl.oauthbearer.")}
@@ -142,8 +141,6 @@ def test_a_function_gives_tokens(
 
 @pytest.fixture
 def as_iam(monkeypatch: pytest.MonkeyPatch, broker: SecuredBroker, endpoint: TokenEndpoint) -> AsIam:
-    """Replace this process's credentials by the account's. Returns the options to log in with."""
-
     def give(account: IamAccount) -> dict[str, str]:
         key, secret, region, token = account
         for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_SESSION_TOKEN"):
@@ -217,7 +214,7 @@ def test_an_endpoint_that_is_away_is_named(broker: SecuredBroker, endpoint: Toke
 
 
 def test_a_session_outlives_its_token(broker: SecuredBroker, endpoint: TokenEndpoint, topic: str) -> None:
-    """The broker ends a session after two seconds unless it authenticates again."""
+    """The broker ends a session after two seconds without a new authentication."""
     with PartitionFetcher(options(broker, endpoint, "OAUTHBEARER"), topic, None, 0) as fetcher:
         for _ in range(5):
             assert fetcher.fetch(0).high_watermark == RECORDS

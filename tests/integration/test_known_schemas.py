@@ -1,4 +1,4 @@
-"""What Postgres remembers of a schema registry: schemas by id in a context and by GUID, also of older archivers."""
+"""Schemas that Postgres remembers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_schemas_by_context_and_guid(stack: Stack) -> None:
         assert registry.last_known.recall_schemas(orders, HERE).subjects[":.a:orders"] == SchemaIdentity(2, ":.b:")
 
 
-def test_ids_that_older_archivers_looked_up_in_the_wrong_context_are_forgotten(stack: Stack) -> None:
+def test_ids_of_older_archivers_in_wrong_contexts_are_forgotten(stack: Stack) -> None:
     dsn = stack.database()
     migrate_up_to(dsn, BEFORE_CONTEXTS)
     rows = [

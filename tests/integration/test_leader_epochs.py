@@ -1,4 +1,4 @@
-"""Elections on a real broker: what a new leader's log keeps is archived on, what it lost or wrote anew is told."""
+"""Elections on a real broker."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ pytestmark = pytest.mark.integration
 
 @dataclass(frozen=True)
 class Elected:
-    """Topics and their configurations, some archived, before a new leader was elected."""
-
     broker: OwnBroker
     topics: dict[str, str]
     configs: dict[str, Path]
@@ -47,7 +45,6 @@ class Elected:
 
 @pytest.fixture(scope="module")
 def elected(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elected]:
-    """One restart for all: what is in the logs before it, archived or not, and what the new leader lacks."""
     with own_broker(stack, tmp_path_factory.mktemp("own-broker")) as broker:
         own = broker.stack
         topics = {story: own.topic() for story in ("outlives", "regrown", "covered", "shorter", "flipped")}
@@ -76,7 +73,7 @@ def offsets_of(stack: Stack, config: Path, topic: str) -> str:
 
 
 def set_back(stack: Stack, config: Path, topic: str, *, offsets: str, epoch: int) -> None:
-    """Give table and registry the epochs of the time when only kept records counted."""
+    """Restore the epochs of the time when only kept records counted."""
     table = stack.catalog().load_table(load_config(config).topic(topic).table)
     with table.transaction() as transaction:
         transaction.set_properties({"archiver.offsets": offsets})
@@ -171,7 +168,7 @@ def test_a_leader_tells_a_fetch_that_its_log_has_another_past(elected: Elected) 
 
 
 def test_a_corrupt_batch_is_recorded_as_lost_with_consent(elected: Elected) -> None:
-    """One bit is wrong on the broker's disk. Kafka serves it unchanged; the header's last offset is wrong as well."""
+    """One bit is wrong on disk. Kafka serves it unchanged; the header's last offset is wrong as well."""
     stack, (config, topic) = elected.stack, elected.topic("flipped")
     for start in range(0, 50, 10):
         stack.produce(topic, *numbered(range(start, start + 10)))

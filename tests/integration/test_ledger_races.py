@@ -1,4 +1,4 @@
-"""Two archivers that meet the same new schema at the same moment, two hundred times: one ledger, no clash, no hole."""
+"""Two archivers meet 200 new schemas at once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ Ids = dict[tuple[str, tuple[int, ...]], int]
 
 
 def grown(fields: int) -> SourceSchema:
-    """A message with this number of fields, every fifth a list."""
     file = FileDescriptorProto(name="t.proto", package="t", syntax="proto3")
     message = file.message_type.add(name="M")
     for number in range(1, fields + 1):
@@ -34,7 +33,6 @@ def grown(fields: int) -> SourceSchema:
 
 
 def archive(dsn: str, topic: TopicRow, meet: Barrier, seen: multiprocessing.Queue[list[tuple[int, Ids]]]) -> None:
-    """An archiver that meets the other one before each new schema, and keeps its answers."""
     told = []
     with Registry(dsn, connections=1) as registry:
         for fields in range(1, ROUNDS + 1):

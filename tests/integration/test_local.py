@@ -1,4 +1,4 @@
-"""The embedded stack does what it promises, judged by other projects' clients."""
+"""The embedded stack, judged by other projects' clients."""
 
 from __future__ import annotations
 

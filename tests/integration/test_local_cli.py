@@ -1,4 +1,4 @@
-"""`archiver local` as people and machines use it: detached servers, exit codes, one JSON document."""
+"""`archiver local`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def test_up_status_down(tmp_path: Path):
 
 @pytest.mark.usefixtures("stack")
 def test_fetch_gets_all_jars_and_says_where_they_are():
-    """The stack runs, so Kafka's jars are there. Iceberg's are there or are fetched."""
     fetched = local("fetch", "--json")
     assert fetched.returncode == 0, fetched.stderr
     folders = [Path(folder) for folder in json.loads(fetched.stdout)["folders"]]

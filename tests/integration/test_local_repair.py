@@ -1,4 +1,4 @@
-"""A stack comes back with its data after kills, lost ports and a lost state file, even on a path with a space."""
+"""A damaged stack keeps its data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalStack]:
 
 @pytest.fixture
 def topic(local: LocalStack, tmp_path: Path) -> str:
-    """Start the stack, and put data into each of its parts."""
     stack = Stack(local.up(), tmp_path)
     topic = stack.topic()
     stack.produce(topic, *({"value": str(number).encode()} for number in range(100)))

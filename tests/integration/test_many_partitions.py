@@ -1,4 +1,4 @@
-"""One job over hundreds of partitions of several topics, and one heavy partition among them."""
+"""One job over hundreds of partitions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ WIDE, NARROW = 600, 3
 
 
 class Waves:
-    """Counts each wave's tasks by topic and partition."""
-
     def __init__(self) -> None:
         self.waves: list[Counter[tuple[str, int]]] = []
 

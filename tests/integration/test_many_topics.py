@@ -1,4 +1,4 @@
-"""Many topics in one job, on a Postgres as it comes out of the box."""
+"""Many topics in one job, on a default Postgres."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ MOST_CONNECTIONS = 6
 
 @contextmanager
 def connections(dsn: str) -> Iterator[list[int]]:
-    """The largest number of database connections at once, as the list's only number."""
     most, over = [0], threading.Event()
 
     def watch() -> None:
@@ -82,7 +81,7 @@ def test_leases_of_many_topics_take_one_connection(registered: tuple[Path, list[
     assert 0 < most[0] <= MOST_CONNECTIONS
 
 
-def test_commits_at_once_take_a_connection_each_and_leave_no_topic_behind(stack: Stack) -> None:
+def test_concurrent_commits_use_threads_and_complete_all_topics(stack: Stack) -> None:
     topics = [stack.topic() for _ in range(12)]
     config = stack.config({topic: {} for topic in topics})
     settings = load_config(config)
@@ -147,7 +146,7 @@ def test_a_run_whose_leases_are_lost_goes_on_and_says_so(stack: Stack, caplog: p
     assert "leases of" not in caplog.text
 
 
-def test_what_a_rival_archives_between_opening_and_planning_is_there_once(stack: Stack) -> None:
+def test_records_a_rival_archives_before_planning_are_single(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
     settings = load_config(config)

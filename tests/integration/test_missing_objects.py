@@ -1,4 +1,4 @@
-"""Staged files that the store lacks: an outage gives up nothing, a loss is told, what comes back is used."""
+"""Staged files missing from the store."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def proxy() -> Iterator[LossyStore]:
 
 
 def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, committed: int = 5, waiting: int = 5) -> tuple[Path, str]:
-    """A topic with `committed` records in its table, and `waiting` ones in a staged file."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     if committed:
@@ -71,7 +70,6 @@ def path_of(one: TranslatedRange) -> str:
 
 
 def take_away(config: Path) -> tuple[ObjectStore, str, bytes]:
-    """Remove the object of the one staged file; return a function that restores it."""
     (one,) = pending(config)
     store = ObjectStore.of(load_config(config).catalog)
     data = store.read(path_of(one))
@@ -137,9 +135,7 @@ def test_a_file_that_comes_back_too_late_stays_out(stack: Stack, monkeypatch: py
 
 
 @pytest.mark.parametrize("committed", [0, 5])
-def test_what_neither_the_store_nor_kafka_has_is_told_by_the_files_name(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch, committed: int
-) -> None:
+def test_file_lost_by_store_and_kafka_is_named(stack: Stack, monkeypatch: pytest.MonkeyPatch, committed: int) -> None:
     config, topic = staged(stack, monkeypatch, committed=committed)
     store, path, data = take_away(config)
     stack.produce(topic, *numbered(range(committed + 5, committed + 8)))
@@ -159,9 +155,7 @@ def test_what_neither_the_store_nor_kafka_has_is_told_by_the_files_name(
     assert places(read(stack, config, topic)) == [(0, n) for n in range(committed + 5)]
 
 
-def test_a_gap_that_is_accepted_begins_where_the_missing_files_did(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_accepted_gap_begins_at_the_missing_files(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic = staged(stack, monkeypatch, committed=0)
     store, path, data = take_away(config)
     stack.produce(topic, *numbered(range(5, 8)))

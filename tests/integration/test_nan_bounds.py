@@ -1,4 +1,4 @@
-"""Files of archiver 0.1 have bounds beside NaN: the page's query finds them, and a compaction takes the bounds away."""
+"""Bounds beside NaN in files of 0.1."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 
 @pytest.fixture
 def archived(stack: Stack, tmp_path: Path) -> tuple[Path, str]:
-    """Configuration and table: a file with NaN beside a number, and one without."""
     proto = tmp_path / "event.proto"
     proto.write_text(PROTO)
     event = GetMessageClass(descriptor_of(PROTO, "t.Event"))

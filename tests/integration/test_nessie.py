@@ -1,6 +1,6 @@
-"""Real Nessie 0.99.0, which refuses sort orders of fields inside a struct and sets `gc.enabled`: every command.
+"""Nessie 0.99.0 refuses nested sort orders and sets `gc.enabled`.
 
-`make catalogs` runs it, because Nessie is a large download.
+Only in `make catalogs`: a large download.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the registry keeps for several nodes: who lives, who coordinates a group, and offsets only by who does."""
+"""Nodes, coordinators and offsets in the registry."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_nodes_come_and_go_by_the_databases_clock(dsn: str, registry: Registry) 
     assert beat(first).number == 5
 
 
-def test_many_nodes_come_at_once_and_each_view_is_one_set_of_nodes(registry: Registry) -> None:
+def test_nodes_arriving_at_once_are_one_set_in_each_view(registry: Registry) -> None:
     nodes = registry.serve_nodes
     views: dict[int, set[tuple[int, ...]]] = {}
 
@@ -125,8 +125,8 @@ def test_offsets_of_a_deposed_coordinator_are_refused(registry: Registry) -> Non
     assert offsets.load("c", "g") == kept(4), "tools of the operator carry no claim"
 
 
-def test_who_takes_a_group_over_waits_for_commits_that_are_under_way(stack: Stack) -> None:
-    """Otherwise offsets would be loaded that a commit of the earlier coordinator then replaces."""
+def test_new_coordinator_waits_for_commits_in_progress(stack: Stack) -> None:
+    """Otherwise it would load offsets that the earlier coordinator then replaces."""
     dsn = stack.database()
     with Registry(dsn) as registry, psycopg.connect(dsn) as under_way:
         assert registry.group_offsets.claim("g", claim_of("c", 1, 1)) is ClaimOutcome.TAKEN
@@ -140,7 +140,7 @@ def test_who_takes_a_group_over_waits_for_commits_that_are_under_way(stack: Stac
         assert not taking.is_alive()
 
 
-def test_two_clusters_keep_their_offsets_apart_and_one_of_them_takes_those_from_before(stack: Stack) -> None:
+def test_two_clusters_have_own_offsets_and_one_the_older_ones(stack: Stack) -> None:
     dsn = stack.database()
     with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
         offsets = registry.group_offsets
@@ -161,7 +161,7 @@ def test_two_clusters_keep_their_offsets_apart_and_one_of_them_takes_those_from_
         assert offsets.load("one", "from before") == {}
 
 
-def test_claims_without_offsets_are_released_and_those_of_live_nodes_stay(stack: Stack) -> None:
+def test_claims_without_offsets_are_released(stack: Stack) -> None:
     dsn = stack.database()
     with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
         offsets = registry.group_offsets
@@ -183,7 +183,7 @@ def test_claims_without_offsets_are_released_and_those_of_live_nodes_stay(stack:
         offsets.commit("c", "kept", kept(2), claim=claim_of("c", 1, 1))
 
 
-def test_offsets_expire_when_the_group_had_no_members_and_no_commits_for_long(stack: Stack) -> None:
+def test_offsets_expire_without_members_and_commits(stack: Stack) -> None:
     dsn, week = stack.database(), timedelta(days=7)
     with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
         offsets, claim = registry.group_offsets, claim_of("c", 1, 1)
@@ -245,7 +245,7 @@ def test_offsets_of_an_owner_stay_within_its_budget(stack: Stack) -> None:
         assert noted()["g4"][1] == 0
 
 
-def test_who_makes_the_offsets_of_a_group_grow_answers_for_all_of_them(stack: Stack) -> None:
+def test_growing_group_needs_a_budget_for_all_its_offsets(stack: Stack) -> None:
     with Registry(stack.database()) as registry:
         offsets, claim = registry.group_offsets, claim_of("c", 1, 1)
         small, large = (OffsetBudget(owner=name, groups=10, bytes=size) for name, size in (("a", 600), ("b", 10_000)))

@@ -1,4 +1,4 @@
-"""Postgres restored from a backup that is older than the table: ranges in between are added, and watched again."""
+"""A registry older than the table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ GONE = (12, 13)
 
 @pytest.fixture
 def restored(stack: Stack) -> tuple[Path, str]:
-    """Archived to offset 20 by two commits; the registry is a copy from offset 10."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     archive(stack, config, topic, BACKUP)
@@ -50,7 +49,6 @@ def restored(stack: Stack) -> tuple[Path, str]:
 
 
 def copied(stack: Stack, dsn: str) -> str:
-    """A copy of a database, by dump and restore."""
     name = unique("copy")
     with psycopg.connect(stack.postgres_dsn, autocommit=True) as connection:
         template = sql.Identifier(urlsplit(dsn).path.lstrip("/"))
@@ -150,7 +148,7 @@ def test_a_dry_run_adds_nothing(restored: tuple[Path, str]) -> None:
 
 
 def test_ranges_compacted_since_the_backup_stop_the_topic(stack: Stack) -> None:
-    """The journal's range [0, 20) overlaps the registry's [0, 10): the rest of it would be skipped."""
+    """The journal's range [0, 20) overlaps the registry's [0, 10): its rest would be skipped."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     archive(stack, config, topic, BACKUP)

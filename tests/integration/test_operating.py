@@ -1,4 +1,4 @@
-"""`archiver archive --every` as a service: metrics, health and spans from outside, JSON events, an orderly end."""
+"""`archiver archive --every` as a service."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ ARCHIVER = Path(sys.executable).with_name("archiver")
 
 
 class Collector:
-    """An OTLP/HTTP receiver that keeps the spans."""
-
     def __init__(self) -> None:
         self.spans: list[Any] = []
         self.headers: set[str | None] = set()

@@ -1,4 +1,4 @@
-"""Orphans deleted under a lock of a real Postgres that ends meanwhile, or that slow deletions would let expire."""
+"""Orphans deleted under a Postgres lock."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ ORPHANS = 50
 
 
 class Deletions:
-    """The fate of a deletion, by the number of earlier ones."""
-
     def __init__(self) -> None:
         self.count = 0
         self.lock = threading.Lock()
@@ -43,8 +41,6 @@ DELETIONS = Deletions()
 
 
 class WatchedIO(PyArrowFileIO):
-    """Files of this machine."""
-
     def delete(self, location: Any) -> None:
         with DELETIONS.lock:
             number, DELETIONS.count = DELETIONS.count, DELETIONS.count + 1
@@ -53,8 +49,6 @@ class WatchedIO(PyArrowFileIO):
 
 
 class Search:
-    """A search whose table refers to nothing."""
-
     references = frozenset[str]()
     table = SimpleNamespace(
         iceberg=SimpleNamespace(io=SimpleNamespace(properties={"py-io-impl": f"{__name__}.WatchedIO"}), catalog=None)
@@ -103,7 +97,6 @@ def left(folder: Path) -> int:
 
 
 def end_transactions(dsn: str) -> None:
-    """As the server does with transactions that are idle for too long."""
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = current_database()"
@@ -138,7 +131,6 @@ def test_deletions_that_are_on_their_way_are_no_idle_transaction(
 def test_others_stage_between_slow_deletions(
     dsn: str, report: TopicOrphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A slow store holds the lock only for a bounded time; the rest is deleted under another."""
     monkeypatch.setattr(orphan_removal, "HOLD_SECONDS", 0.0, raising=False)
     held: list[float] = []
     nothing_staged = KnownFiles.nothing_staged

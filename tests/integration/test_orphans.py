@@ -1,4 +1,4 @@
-"""Orphans found and deleted beside everything that must stay: staged, committed, tagged, in doubt, young, foreign."""
+"""Orphans deleted beside needed files."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ def stack(request: pytest.FixtureRequest, stack: Stack, tmp_path_factory: pytest
 
 
 class Watcher:
-    """Keeps the command's events; `on_found` acts between search and removal."""
-
     def __init__(self, on_found: Callable[[], None] = lambda: None) -> None:
         self._on_found = on_found
 
@@ -70,7 +68,6 @@ def _later() -> float:
 
 @pytest.fixture
 def killed(stack: Stack) -> Iterator[tuple[Path, str, list[str]]]:
-    """A topic archived after two jobs uploaded files and died before staging them: the paths of those files."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}}, archive={"orphan_grace": "0s"})
     produce(stack, topic, 0)
@@ -100,7 +97,6 @@ def objects_of(config: Path) -> ObjectStore:
 
 
 def listed(stack: Stack, config: Path, topic: str) -> list[ListedObject]:
-    """All objects except the catalog's own."""
     found = objects_of(config).list(table_of(stack, config, topic).location())
     return [each for each in found if each.size and not each.path.endswith(".metadata.json")]
 
@@ -156,7 +152,7 @@ def test_young_files_stay(killed: tuple[Path, str, list[str]]) -> None:
 def test_files_that_wait_for_a_commit_stay(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, killed: tuple[Path, str, list[str]]
 ) -> None:
-    """Staged files by the registry; without a registry, because the table hasn't reached their offsets."""
+    """By the registry, or without one because the table hasn't reached their offsets."""
     config, topic, orphans = killed
     produce(stack, topic, 2)
     monkeypatch.setenv("ARCHIVER_FAULT", "before_commit:raise")
@@ -183,7 +179,6 @@ def test_files_that_wait_for_a_commit_stay(
 def test_what_a_rival_takes_between_search_and_removal_survives(
     stack: Stack, killed: tuple[Path, str, list[str]]
 ) -> None:
-    """One is staged, one is part of a rewrite that begins, and one is put into the table by another writer."""
     config, topic, orphans = killed
     assert len(orphans) >= 2
     settings = load_config(config)
@@ -267,10 +262,10 @@ def test_without_postgres_nothing_happens(killed: tuple[Path, str, list[str]]) -
         run(away, deletes=True)
 
 
-def test_a_commit_in_doubt_keeps_its_manifests_until_the_table_moves_on(
+def test_doubtful_commit_keeps_manifests_until_the_table_moves(
     stack: Stack, killed: tuple[Path, str, list[str]]
 ) -> None:
-    """A request without an answer, as if the registry had forgotten its file: it could still land."""
+    """It could still land, though the registry has forgotten its file."""
     config, topic, orphans = killed
     settings = load_config(config)
     with Registry(settings.registry.dsn) as registry, TableCatalog(settings.catalog) as catalog:

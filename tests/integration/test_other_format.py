@@ -1,4 +1,4 @@
-"""A value format that only the tests know, on the real stack: archived, evolved, replayed, read, and rebuilt."""
+"""A value format known only to the tests."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ TRADER = uuid.UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")
 
 
 def reading(schema: FixedSchema) -> Callable[..., TopicSchemas]:
-    """The reader of a topic's schemas if its values have this one and its keys none."""
-
     def read(
         config: TopicConfig, section: SchemaRegistrySection | None, *, known: TopicRow | None, registry: Registry
     ) -> TopicSchemas:

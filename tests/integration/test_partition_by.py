@@ -1,4 +1,4 @@
-"""A table that is partitioned by columns: a range of offsets in several files, archived and given back as one."""
+"""A table partitioned by columns."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ def produce(stack: Stack, topic: str, turn: int, count: int = FEW) -> None:
 
 
 def archived(stack: Stack, folder: Path, turns: int = 2, count: int = FEW, **more: object) -> tuple[Path, str]:
-    """A topic with `count` days, archived in as many runs."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: settings(folder, **more)})  # type: ignore[arg-type]
     for turn in range(turns):
@@ -72,7 +71,7 @@ def equal(stack: Stack, config: Path, topic: str) -> bool:
     return bool(kafka) and from_archive(config, topic, PARTITIONS) == kafka
 
 
-def test_each_row_is_in_its_partition_and_a_range_is_several_files(stack: Stack, tmp_path: Path) -> None:
+def test_rows_are_in_their_partitions_and_ranges_in_many_files(stack: Stack, tmp_path: Path) -> None:
     config, topic = archived(stack, tmp_path, count=MANY)
     table = table_of(stack, config, topic)
     assert [field.name for field in table.spec().fields] == [
@@ -168,8 +167,8 @@ def test_what_a_table_lost_comes_back_to_its_partitions(stack: Stack, tmp_path: 
     assert equal(stack, config, topic)
 
 
-def test_what_others_rewrote_before_a_compaction_comes_back_to_its_partition(stack: Stack, tmp_path: Path) -> None:
-    """Footers of other engines don't name a file's partition, so the new files have it from the manifests."""
+def test_refilled_rows_of_foreign_files_get_their_partition(stack: Stack, tmp_path: Path) -> None:
+    """Footers of other engines don't name a file's partition; manifests do."""
     config, topic = archived(stack, tmp_path)
     rewrite(stack, config, topic)
     theirs = {task.file.file_path for task in table_of(stack, config, topic).scan().plan_files()}
@@ -185,7 +184,7 @@ def test_what_others_rewrote_before_a_compaction_comes_back_to_its_partition(sta
     assert equal(stack, config, topic)
 
 
-def test_a_partitioning_changes_for_files_to_come_and_staged_ones_keep_theirs(
+def test_new_partitioning_leaves_staged_files_in_the_old_one(
     stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, topic = archived(stack, tmp_path, 1, terms="day")
@@ -255,7 +254,7 @@ def test_old_files_move_to_the_partitions_of_now_on_request(stack: Stack, tmp_pa
     assert problems(fresh, topic) == []
 
 
-def test_files_move_back_and_a_registry_is_rebuilt_without_a_journal(stack: Stack, tmp_path: Path) -> None:
+def test_files_move_back_and_a_rebuild_needs_no_journal(stack: Stack, tmp_path: Path) -> None:
     config, topic = archived(stack, tmp_path, 2)
     found = verified(config, topic)
     files = check_files(table_of(stack, config, topic)).total()
@@ -278,7 +277,7 @@ def test_files_move_back_and_a_registry_is_rebuilt_without_a_journal(stack: Stac
     assert equal(stack, fresh, topic)
 
 
-def test_files_never_move_to_partitions_that_others_or_another_configuration_mean(stack: Stack, tmp_path: Path) -> None:
+def test_files_never_move_to_partitions_not_configured(stack: Stack, tmp_path: Path) -> None:
     config, topic = archived(stack, tmp_path, 1, terms="day")
     config.write_text(config.read_text().replace('"partition_by" = "day"', '"partition_by" = "month"'))
     error = compact(config, repartition=True).error
@@ -292,7 +291,7 @@ def test_files_never_move_to_partitions_that_others_or_another_configuration_mea
     assert compact(config).error is None, "files are put together in the partitions that they have"
 
 
-def test_files_stop_moving_where_the_partitioning_changes_meanwhile(stack: Stack, tmp_path: Path) -> None:
+def test_files_stop_moving_once_the_partitioning_changes(stack: Stack, tmp_path: Path) -> None:
     config, topic = archived(stack, tmp_path, 2, terms="day")
     repartitioned(config, topic, TERMS)
 
@@ -331,7 +330,6 @@ def verified(config: Path, topic: str, *, asks_registry: bool = True) -> Verifie
 
 
 def check_moved(stack: Stack, config: Path, topic: str, before: VerifiedTopic) -> None:
-    """Every file has the current spec. The records and their proofs are unchanged."""
     table = table_of(stack, config, topic)
     assert check_files(table).keys() == {table.spec().spec_id}
     assert verified(config, topic).root == before.root

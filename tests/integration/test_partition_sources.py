@@ -1,4 +1,4 @@
-"""The column that a table is partitioned by: new tables have it at the top, and tables that exist stay as they are."""
+"""The source column of a partitioning."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.integration
 
 
 def unsaid(config: Path) -> Path:
-    """The configuration without the key, as after an upgrade."""
     lines = config.read_text().splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith('"partition_source"')]
     assert len(kept) == len(lines) - 1
@@ -38,14 +37,12 @@ def unsaid(config: Path) -> Path:
 
 
 def source_column(stack: Stack, config: Path, topic: str) -> str:
-    """The name of the column by which the table is partitioned."""
     table = table_of(stack, config, topic)
     (field,) = table.spec().fields
     return str(table.schema().find_column_name(field.source_id))
 
 
 def versions(config: Path, topic: str) -> list[int]:
-    """The schema versions of the registry."""
     with Registry(load_config(config).registry.dsn) as registry:
         row = next(each for each in registry.topics.every() if each.topic == topic)
         return [version.version for version in registry.ledger.load(row).versions]
@@ -72,9 +69,7 @@ def test_a_new_table_is_partitioned_by_a_column_at_the_top(stack: Stack, tmp_pat
 
 
 @pytest.mark.parametrize("source", ["nested", "flat"])
-def test_a_table_that_exists_keeps_its_source_where_the_configuration_names_none(
-    stack: Stack, tmp_path: Path, source: str
-) -> None:
+def test_existing_table_keeps_its_unconfigured_source(stack: Stack, tmp_path: Path, source: str) -> None:
     said, topic, proto = archived_wrongly(stack, tmp_path, partition_source=source)
     column = source_column(stack, said, topic)
     assert column == ("ingest_timestamp" if source == "flat" else "kafka.ingest_timestamp")
@@ -113,7 +108,7 @@ def test_a_registry_made_again_keeps_the_tables_source(
     assert equal(stack, fresh, topic)
 
 
-def test_a_table_that_others_partition_by_the_nested_column_goes_on_with_both(stack: Stack, tmp_path: Path) -> None:
+def test_table_partitioned_by_the_nested_column_keeps_both(stack: Stack, tmp_path: Path) -> None:
     config, topic, proto = archived_wrongly(stack, tmp_path)
     with table_of(stack, config, topic).update_spec() as update:
         update.remove_field("ingest_day")

@@ -1,4 +1,4 @@
-"""Partitioning that others changed on a real catalog: refused by the job; what was staged before is still found."""
+"""Partitioning that another engine changed."""
 
 from __future__ import annotations
 
@@ -41,9 +41,6 @@ CHANGES: tuple[Callable[[UpdateSpec], object], ...] = (
 
 @pytest.fixture
 def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, str]:
-    """Configuration, topic and table: twelve records in it, twelve more staged. A day's first event is far in
-    the past.
-    """
     topic = stack.topic()
     config = stack.config({topic: {}})
     produce(stack, topic, 0)
@@ -56,14 +53,13 @@ def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, st
 
 
 def produce(stack: Stack, topic: str, turn: int) -> None:
-    """Twelve records, hours apart, some days before the batch's median, so that event and ingest days differ."""
+    """Produce records some days before the batch's median: event and ingest days differ."""
     first = START + 3 * turn * 24 * HOUR
     times = [first + (number - 60 if number < 3 else number) * HOUR for number in range(12)]
     stack.produce(topic, *({"value": b"%d/%d" % (turn, n), "timestamp": time} for n, time in enumerate(times)))
 
 
 def found(stack: Stack, table: str) -> int:
-    """The number of rows that filters on all their times find, by readers that prune. Each row once."""
     rows = stack.catalog().load_table(table).scan().to_arrow().column("kafka").to_pylist()
     for name in ("event_timestamp", "ingest_timestamp"):
         for time in {row[name] for row in rows}:
@@ -76,9 +72,7 @@ def found(stack: Stack, table: str) -> int:
     return len(rows)
 
 
-def test_another_source_is_refused_before_a_fetch_and_changed_back_as_told(
-    stack: Stack, staged: tuple[Path, str, str]
-) -> None:
+def test_foreign_source_is_refused_until_changed_back_as_advised(stack: Stack, staged: tuple[Path, str, str]) -> None:
     config, topic, table = staged
     with stack.catalog().load_table(table).update_spec() as update:
         update.remove_field("ingest_day").add_field("kafka.event_timestamp", DayTransform(), "event_day")
@@ -101,7 +95,7 @@ def test_another_source_is_refused_before_a_fetch_and_changed_back_as_told(
     assert found(stack, table) == 36
 
 
-def test_the_statements_of_the_message_change_the_partitioning_back_in_spark(stack: Stack, engine: SparkEngine) -> None:
+def test_statements_of_the_error_restore_partitioning_in_spark(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
     table = load_config(config).topic(topic).table
@@ -128,7 +122,7 @@ def test_the_statements_of_the_message_change_the_partitioning_back_in_spark(sta
 
 
 @pytest.mark.parametrize("is_rebuilt", [False, True])
-def test_files_staged_for_days_stay_in_days_when_the_table_goes_over_to_hours(
+def test_files_staged_in_days_keep_days_in_an_hourly_table(
     stack: Stack, staged: tuple[Path, str, str], *, is_rebuilt: bool
 ) -> None:
     config, topic, table = staged

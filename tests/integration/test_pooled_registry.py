@@ -1,4 +1,4 @@
-"""A registry behind a real PgBouncer: refused unless each client keeps its session."""
+"""A registry behind PgBouncer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two `archiver expire` at once on the real stack: what both want to retire is one act, whoever is faster."""
+"""Two `archiver expire` at once."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ class Race:
         monkeypatch.setattr(in_place, "settle_rewrites", self._settled)
 
     def run(self, config: Path, topic: str, before: int) -> tuple[TopicRetired, TopicRetired]:
-        """Both runs retire the records below an offset."""
-
         def expire(name: str) -> TopicRetired:
             threading.current_thread().name = name
             if name == QUICK:
@@ -86,7 +84,6 @@ def test_a_retirement_that_two_runs_want_is_recorded_once(stack: Stack) -> None:
 
 
 def assert_recorded(config: Path, topic: str, acts: int) -> None:
-    """Registry, journal and trail have the same `acts` retirements, and no rewrite is open."""
     settings = load_config(config)
     with Workshop.of(config) as shop:
         assert shop.registry.retention.first_offsets(shop.topic) == shop.table.first_offsets == {0: acts * EACH}

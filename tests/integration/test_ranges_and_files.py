@@ -1,4 +1,4 @@
-"""Ranges and files are many to many, on a real catalog and registry: nothing is lost or doubled, through kills."""
+"""Many-to-many ranges and files."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ def archived(stack: Stack) -> tuple[Path, str]:
 
 
 def rows_of(config: Path) -> list[tuple[Any, ...]]:
-    """The registry's rows of the table, which must be the same after a loss and a rebuild."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         return connection.execute(
             "SELECT start_offset, end_offset, part, parts, path, rows, digest, expected_rows, erased_rows,"
@@ -62,7 +61,6 @@ def rows_of(config: Path) -> list[tuple[Any, ...]]:
 
 
 def check(stack: Stack, config: Path, topic: str, *, records: list[Seen] | None = None) -> None:
-    """The table gives back every record of Kafka (or these), nothing is missing, and archiving continues."""
     wanted = from_kafka(stack, topic, 1) if records is None else records
     assert from_archive(config, topic, 1) == wanted
     with Workshop.of(config) as shop:
@@ -116,7 +114,7 @@ def test_three_files_become_two(
     check(stack, bare, topic)
 
 
-def test_a_rewrite_that_would_lose_a_record_is_refused_before_it_is_committed(archived: tuple[Path, str]) -> None:
+def test_rewrite_that_loses_a_record_is_refused(archived: tuple[Path, str]) -> None:
     config, _ = archived
     with Workshop.of(config) as shop:
         snapshot = shop.table.snapshot_id
@@ -137,7 +135,6 @@ def test_a_rewrite_that_would_lose_a_record_is_refused_before_it_is_committed(ar
 def test_retired_records_are_gone_and_not_missed(
     stack: Stack, archived: tuple[Path, str], monkeypatch: pytest.MonkeyPatch, fault: str | None
 ) -> None:
-    """The first two files are replaced by none, in one commit without a new file."""
     config, topic = archived
     with Workshop.of(config) as shop:
         old = shop.files()[:2]
@@ -168,12 +165,9 @@ def test_retired_records_are_gone_and_not_missed(
 
 
 @pytest.mark.parametrize("is_there", [True, False])
-def test_records_are_retired_only_once_the_table_does_not_have_them(
+def test_records_are_retired_only_once_the_table_lacks_them(
     stack: Stack, archived: tuple[Path, str], is_there: bool
 ) -> None:
-    """No snapshot has the fate of the rewrite, and another engine replaced its old files: with its records, or
-    without.
-    """
     config, topic = archived
     with Workshop.of(config) as shop:
         old = shop.files()[0]
@@ -193,7 +187,6 @@ def test_records_are_retired_only_once_the_table_does_not_have_them(
 
 
 def split_range(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, TranslatedRange]:
-    """Ten records in the table, and ten more that wait in one range of two files: even offsets and odd ones."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     produce(stack, topic, range(10))
@@ -224,7 +217,7 @@ def is_committed(config: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", ["before_commit", "after_commit"])
-def test_a_range_in_several_files_is_committed_once_through_kills(
+def test_range_in_several_files_is_committed_once_through_kills(
     stack: Stack, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     config, topic, made = split_range(stack, monkeypatch)
@@ -247,7 +240,6 @@ def test_a_range_in_several_files_is_committed_once_through_kills(
 
 
 def take_away(config: Path, path: str) -> Callable[[], None]:
-    """Remove an object; return a function that restores it."""
     objects = ObjectStore.of(load_config(config).catalog)
     data = objects.read(path)
     delete_object(objects, path)
@@ -255,7 +247,6 @@ def take_away(config: Path, path: str) -> Callable[[], None]:
 
 
 def test_a_range_waits_for_all_its_files(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If one of two is gone, neither is committed. Once it is back, both are."""
     config, topic, made = split_range(stack, monkeypatch)
     put_back = take_away(config, made.files[1].path)
     (done,) = reconcile(load_config(config), [topic])
@@ -273,7 +264,7 @@ def test_a_range_waits_for_all_its_files(stack: Stack, monkeypatch: pytest.Monke
 
 
 def test_a_part_that_is_forgotten_makes_no_smaller_range(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The object of one file is removed for good, its row with it: the other alone must not pass for the range."""
+    """One file and its row are lost: the other alone must not pass for the range."""
     config, topic, made = split_range(stack, monkeypatch)
     take_away(config, made.files[1].path)
     reconcile(load_config(config), [topic])
@@ -301,8 +292,7 @@ def test_files_that_are_found_again_are_staged_only_together(stack: Stack, monke
     check(stack, fresh, topic)
 
 
-def test_what_is_accepted_of_rewritten_files_survives_a_lost_registry(stack: Stack, archived: tuple[Path, str]) -> None:
-    """Ids of rewritten ranges, and their expected offsets, are the same after a rebuild."""
+def test_accepted_losses_of_rewritten_files_survive_a_rebuild(stack: Stack, archived: tuple[Path, str]) -> None:
     config, topic = archived
     with Workshop.of(config) as shop:
         assert isinstance(shop.put(shop.merged(shop.files(), (0, 15), (15, 30))), Rewritten)

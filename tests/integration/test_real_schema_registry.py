@@ -1,6 +1,6 @@
-"""A schema registry and producers that others wrote: Apicurio, and confluent-kafka's serializer where it is installed.
+"""Apicurio with confluent-kafka's serializer, if installed.
 
-ARCHIVER_TEST_SCHEMA_REGISTRY may name another registry by its url.
+ARCHIVER_TEST_SCHEMA_REGISTRY may be another registry's url.
 """
 
 from __future__ import annotations
@@ -163,7 +163,6 @@ def test_several_types_by_every_strategy(stack: Stack, schema_registry: str, reg
 
 @pytest.fixture
 def serialized(schema_registry: str) -> Iterator[Callable[..., bytes]]:
-    """Messages of confluent-kafka's serializer, which registers their schemas."""
     pytest.importorskip("authlib", reason="confluent-kafka's serializers need authlib, httpx, cachetools and attrs")
     from confluent_kafka.schema_registry import (
         SchemaRegistryClient,

@@ -1,4 +1,4 @@
-"""The registry lost and brought back: field ids stay, archiving goes on, nothing is lost or doubled."""
+"""The registry lost and rebuilt."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ NEWEST = RIGHT.replace("bytes name = 2;", "bytes title = 2; string note = 9;")
 
 @pytest.fixture
 def lost(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, Path]:
-    """Archived by three schema versions, mended, and more uploaded and staged without a commit."""
     config, topic, proto = archived_wrongly(stack, tmp_path)
     proto.write_text(RIGHT)
     assert Reprocess(load_config(config), topic, engine=InlineEngine()).run().commit_id
@@ -51,7 +50,6 @@ def lost(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 
 
 def memory(config: Path, topic: str) -> tuple[LedgerState, tuple[VersionRecord, ...], dict[str, tuple[Any, ...]]]:
-    """The registry's knowledge of a topic: its ledger, its versions, and its committed ranges by path."""
     with Registry(load_config(config).registry.dsn) as registry:
         row = next(each for each in registry.topics.every() if each.topic == topic)
         ledger, history = registry.ledger.load(row), registry.ledger.history(row)
@@ -107,10 +105,10 @@ def test_archiving_goes_on_with_a_registry_made_again(
 
 
 @pytest.mark.slow
-def test_others_have_rewritten_all_files_and_expired_all_snapshots(
+def test_rebuild_without_own_footers_and_snapshots(
     stack: Stack, engine: SparkEngine, lost: tuple[Path, str, Path]
 ) -> None:
-    """No footer of the archiver is left: only the journal has the mappings, and the table's property has the ends."""
+    """Only the journal has the mappings, and only the table's property the ends."""
     config, topic, _ = lost
     ledger, _, _ = memory(config, topic)
     table = load_config(config).topic(topic).table

@@ -1,4 +1,4 @@
-"""A registry made again before anything of a partition was committed: files are staged from a known start, or named."""
+"""A registry rebuilt before the first commit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.integration
 
 
 def staged(stack: Stack, monkeypatch: pytest.MonkeyPatch, *, log_start: int = 0) -> tuple[Path, str, list[str]]:
-    """Configuration and topic of a log with ten records, and the two staged files with them."""
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(5)))
@@ -80,9 +79,7 @@ def test_offset_0_needs_no_proof(stack: Stack, monkeypatch: pytest.MonkeyPatch, 
     assert places(read(stack, config, topic)) == [(0, n) for n in range(10)]
 
 
-def test_the_journal_or_an_operator_knows_where_a_partition_begins(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_start_of_a_partition_is_from_journal_or_operator(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic, paths = staged(stack, monkeypatch, log_start=3)
     # Kafka has none of them any more: the files are the only copy.
     stack.admin.delete_records([TopicPartition(topic, 0, 10)])[TopicPartition(topic, 0)].result(30)

@@ -1,4 +1,4 @@
-"""A schema that doesn't fit is told: in the run's report and events, in the registry, in `status`, after a rebuild."""
+"""Schemas that don't fit are reported."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_topic_may_ignore_it(stack: Stack, tmp_path: Path) -> None:
     assert status(config)[topic]["doubts"] == {}
 
 
-def test_halting_stops_before_the_first_unknown_field_and_goes_on_after_the_fix(stack: Stack, tmp_path: Path) -> None:
+def test_halt_stops_before_the_unknown_field_until_it_is_known(stack: Stack, tmp_path: Path) -> None:
     topic = stack.topic()
     config = stack.config({topic: {"value": schema(tmp_path, KNOWN), "on_unrecognized": "halt"}})
     stack.produce(topic, *orders(5))

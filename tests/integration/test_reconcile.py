@@ -1,4 +1,4 @@
-"""`archiver reconcile`: what a job left staged, in the table without Kafka and without a schema."""
+"""`archiver reconcile`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry on a real Postgres, and a journal that is read at the end, hold the same ranges whatever was done."""
+"""Registry and journal hold the same ranges."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ def registry(dsn: str) -> Iterator[Registry]:
 
 
 class Twins:
-    """One topic in the registry, and the journal written beside it."""
-
     def __init__(self, dsn: str, registry: Registry, random: Random) -> None:
         self._dsn = dsn
         self._registry = registry
@@ -58,7 +56,6 @@ class Twins:
         )()
 
     def archive(self) -> None:
-        """Ten more offsets, in no file, one or two."""
         one = span(0, self._end, self._end + 10)
         rows = self._random.choice([(), (10,), (10,), (3, 7)])
         one = replace(one, topic=self._topic.topic, files=tuple(self._file(row).file for row in rows))
@@ -69,7 +66,6 @@ class Twins:
         self._end += 10
 
     def regroup(self) -> None:
-        """Neighbours in files with other borders: the new files have as many rows as the old ones."""
         old = self._some()
         if not old:
             return
@@ -86,7 +82,6 @@ class Twins:
         self._rewrite(RewriteGroup(paths=tuple(path for one in old for path in one.paths), files=tuple(files)))
 
     def split(self) -> None:
-        """One file of a range is rewritten into two; the range's other files stay."""
         old = [one for one in self.held() if one.paths]
         if not old:
             return
@@ -98,7 +93,6 @@ class Twins:
         self._rewrite(RewriteGroup(paths=(str(chosen.path),), files=files))
 
     def retire(self) -> None:
-        """The oldest records leave the table."""
         old = self._some()[:1]
         if old:
             (one,) = old
@@ -112,7 +106,6 @@ class Twins:
             self._rewrite(RewriteGroup(paths=one.paths, emptied=(gone,), why="too old"))
 
     def accept(self) -> None:
-        """Another engine deleted a row, and an operator accepts it."""
         old = [one for one in self.held() if one.expected]
         if not old:
             return
@@ -143,7 +136,6 @@ class Twins:
             ).fetchall()
 
     def check_replaced(self) -> None:
-        """A rebuilt registry has the same replaced files."""
         files = current_ranges(self._shuffled(), self._accepted, keeps_replaced=True).replaced
         fresh = self._registry.topics.register(
             cluster_id="c", topic=(name := unique("t")), topic_id=None, table=f"kafka.{name}"
@@ -153,7 +145,6 @@ class Twins:
         assert self.replaced(self._dsn, fresh) == self.replaced(self._dsn, self._topic)
 
     def journaled(self) -> list[StoredRange]:
-        """The ranges by the journal, its entries in any order and some twice."""
         found = current_ranges(self._shuffled(), self._accepted).ranges
         return sorted(found, key=lambda one: one.start_offset)
 
@@ -163,7 +154,6 @@ class Twins:
         return entries
 
     def _some(self) -> list[StoredRange]:
-        """Neighbours that have files."""
         ranges = self.held()
         if not ranges:
             return []

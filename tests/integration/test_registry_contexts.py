@@ -1,4 +1,4 @@
-"""Topics whose subjects are in contexts of a schema registry: an id counts in its own context, never in another."""
+"""Contexts of a schema registry."""
 
 from __future__ import annotations
 

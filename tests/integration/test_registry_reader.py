@@ -1,4 +1,4 @@
-"""The registry for those who only read: the right to SELECT is enough, and the database stays as it is."""
+"""The registry for readers with SELECT."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def execute(dsn: str, statement: sql.Composable | str) -> None:
 
 
 def select_only(dsn: str, *tables: str) -> str:
-    """The DSN of a new role that may only SELECT: from these tables, or from all."""
     role = unique("reader")
     name = sql.Identifier(role)
     execute(dsn, sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'hush'").format(name))
@@ -51,7 +50,6 @@ def select_only(dsn: str, *tables: str) -> str:
 
 
 def contents(dsn: str) -> list[tuple[Any, ...]]:
-    """The contents of a database: columns of its tables, and its recorded migrations."""
     with psycopg.connect(dsn) as connection:
         columns = connection.execute(
             "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'"
@@ -89,7 +87,7 @@ def test_even_the_owner_changes_nothing_while_reading(dsn: str) -> None:
 
 
 @pytest.mark.parametrize("count", range(len(MIGRATIONS)))
-def test_a_database_that_lacks_migrations_is_refused_and_stays_as_it_is(dsn: str, count: int) -> None:
+def test_database_lacking_migrations_is_refused_unchanged(dsn: str, count: int) -> None:
     migrate_up_to(dsn, count)
     before = contents(dsn)
     with pytest.raises(RegistryNotMigrated, match=f"lacks {MIGRATIONS[count][0]}.*`archiver archive`"):
@@ -99,7 +97,7 @@ def test_a_database_that_lacks_migrations_is_refused_and_stays_as_it_is(dsn: str
     RegistryReader(dsn).close()
 
 
-def test_a_database_without_a_registry_is_refused_and_stays_empty(dsn: str) -> None:
+def test_database_without_a_registry_is_refused_and_stays_empty(dsn: str) -> None:
     with pytest.raises(RegistryNotMigrated, match="no registry in this database") as caught:
         RegistryReader(dsn)
     assert contents(dsn) == []
@@ -120,9 +118,7 @@ def test_a_right_that_is_lacking_is_named(dsn: str) -> None:
 
 
 def test_a_replay_needs_no_more_than_select(stack: Stack, tmp_path: Path) -> None:
-    """Another engine has rewritten the file without the archiver's footer, and there is no journal: only the registry
-    has the mapping.
-    """
+    """Another engine removed the archiver's footer, and there is no journal: only the registry has the mapping."""
     proto = tmp_path / "order.proto"
     proto.write_text(ORDER_PROTO)
     topic = stack.topic()

@@ -1,4 +1,4 @@
-"""Where partitions begin is decided once, whoever asks again and with what."""
+"""The start of a partition is decided once."""
 
 from __future__ import annotations
 

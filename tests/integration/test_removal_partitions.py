@@ -1,4 +1,4 @@
-"""Rows erased and retired in tables partitioned by columns, or rewritten by others: the rest keeps its partitions."""
+"""Removals in partitioned or rewritten tables."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def produce(stack: Stack, topic: str, turn: int) -> None:
 
 
 def archived(stack: Stack, folder: Path, terms: list[str] | str = TERMS) -> tuple[Path, str]:
-    """A topic of two days: each of its partitions has forty records a day."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: settings(folder, terms, snapshot_retention="0s")})
     for turn in range(2):
@@ -51,7 +50,6 @@ def archived(stack: Stack, folder: Path, terms: list[str] | str = TERMS) -> tupl
 
 
 def has_key(one: Seen) -> bool:
-    """Whether `key = 'k7'` holds for a record."""
     return one.key == b"k7"
 
 
@@ -92,7 +90,6 @@ def expire(config: Path, topic: str, offset: int) -> None:
 
 
 def check(stack: Stack, config: Path, topic: str, gone: Gone) -> None:
-    """Records that aren't gone are as in Kafka, nothing is missing or damaged, and nothing comes back."""
     left = [each for each in from_kafka(stack, topic, PARTITIONS) if not gone(each)]
     assert from_archive(config, topic, PARTITIONS) == left
     assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
@@ -137,9 +134,6 @@ def test_rows_leave_and_the_others_keep_their_partitions(stack: Stack, tmp_path:
 
 
 def test_files_of_several_specs_keep_theirs(stack: Stack, tmp_path: Path) -> None:
-    """Two days in one file of another engine, in a table that wasn't partitioned then; archiver files before and after
-    it.
-    """
     config, topic = archived(stack, tmp_path, "day")
     with table_of(stack, config, topic).update_spec() as update:
         update.remove_field("ingest_day")
@@ -163,10 +157,9 @@ def test_files_of_several_specs_keep_theirs(stack: Stack, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("terms", ["day", TERMS])
-def test_a_file_with_rows_of_several_partitions_stays_where_others_put_it(
+def test_file_with_rows_of_many_partitions_keeps_its_place(
     stack: Stack, tmp_path: Path, terms: list[str] | str
 ) -> None:
-    """The remaining rows lie no worse than before."""
     config, topic = archived(stack, tmp_path, terms)
     compact(stack, config, topic)
     ((spec_id, partition),) = places(stack, config, topic)

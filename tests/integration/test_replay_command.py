@@ -1,4 +1,4 @@
-"""`archiver replay` to a file or standard output: whole files, decoded records, limits, ranges that hold nothing."""
+"""`archiver replay` to a file or standard output."""
 
 from __future__ import annotations
 

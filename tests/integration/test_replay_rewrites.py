@@ -1,4 +1,4 @@
-"""What Spark does to a table, and what an archive's consumer then reads; the broker's consumer judges."""
+"""Replays after rewrites by Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archiver replay --to-kafka`: the records of an archive in a topic, as readers of committed records find them."""
+"""`archiver replay --to-kafka`: the archive's records in a topic."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def replay(config: Path, topic: str, *arguments: object) -> Result:
 
 
 def moved(config: Path, topic: str, target: str, *arguments: object) -> dict[str, Any]:
-    """The report of a transfer that succeeded."""
     result = replay(config, topic, "--to-kafka", target, "--progress-topic", f"progress-of-{target}", *arguments)
     assert result.exit_code == 0, result.output
     report, finished = map(json.loads, result.stdout.splitlines()[-2:])
@@ -40,7 +39,6 @@ def moved(config: Path, topic: str, target: str, *arguments: object) -> dict[str
 
 
 def refused(config: Path, topic: str, *arguments: object) -> str:
-    """The message of a configuration error."""
     result = replay(config, topic, *arguments)
     assert result.exit_code == 2, result.output
     error: dict[str, Any] = json.loads(result.stderr.splitlines()[-1])["error"]
@@ -53,7 +51,7 @@ def copied(stack: Stack, target: str) -> list[Seen]:
 
 
 def content(records: list[Seen]) -> list[tuple[Any, ...]]:
-    """The records without their offsets. Those of a producer without a time have create time in the target."""
+    """Omit offsets. Records without a time have create time in the target."""
     return [(record.partition, record.timestamp, record.key, record.value, record.headers) for record in records]
 
 
@@ -229,7 +227,7 @@ def test_bad_settings_fail_before_any_work(stack: Stack, archived: tuple[Path, s
     assert len(copied(stack, filled)) == 3_001
 
 
-def test_a_target_that_was_made_again_is_not_taken_for_the_old_one(stack: Stack, archived: tuple[Path, str]) -> None:
+def test_recreated_target_is_not_the_old_one(stack: Stack, archived: tuple[Path, str]) -> None:
     config, topic = archived
     target = stack.topic(PARTITIONS)
     moved(config, topic, target)
@@ -262,7 +260,7 @@ def test_a_target_made_again_during_the_run_stops_it(
     assert json.loads(result.stderr.splitlines()[-1])["error"]["kind"] == "TargetReplaced"
 
 
-def test_a_group_that_reads_others_records_in_the_target_stays_there(stack: Stack, archived: tuple[Path, str]) -> None:
+def test_group_that_reads_foreign_records_in_the_target_stays(stack: Stack, archived: tuple[Path, str]) -> None:
     config, topic = archived
     group, target = unique("group"), stack.topic(PARTITIONS)
     stack.produce(target, *({"value": b"mine", "partition": 0} for _ in range(10)))

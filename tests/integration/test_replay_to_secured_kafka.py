@@ -1,4 +1,4 @@
-"""`archiver replay --to-kafka` into a cluster that authenticates: SASL over TLS, certificates, IAM, and tokens."""
+"""`archiver replay --to-kafka` with authentication."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
 
 @pytest.fixture(scope="module")
 def archived(stack: Stack) -> tuple[Path, str, str]:
-    """A configuration, its topic, and a group that has read part of it."""
     topic, group = stack.topic(PARTITIONS), unique("group")
     stack.produce(
         topic,
@@ -77,7 +76,7 @@ def login(broker: SecuredBroker, endpoint: TokenEndpoint) -> Login:
 
 
 def options(broker: SecuredBroker, way: str, endpoint: TokenEndpoint) -> dict[str, str]:
-    """The broker's sessions by OAUTHBEARER last two seconds: both clients must authenticate again."""
+    """OAUTHBEARER sessions last two seconds: both clients must authenticate again."""
     files = broker.folder
     match way:
         case "OAUTHBEARER":

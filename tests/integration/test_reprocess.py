@@ -1,8 +1,4 @@
-"""`archiver reprocess` on the real stack: what a wrong schema left in `__err__`, in columns after its correction.
-
-Judges: the broker's own consumer for what a replay gives, Google's library for what the columns should hold, and
-pyiceberg, Spark and DuckDB for what they do hold.
-"""
+"""`archiver reprocess` of rows of a wrong schema."""
 
 from __future__ import annotations
 
@@ -58,7 +54,6 @@ def rows_of(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
 
 
 def states(config: Path) -> dict[str, tuple[int, int]]:
-    """Files and rows of the registry by state."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         found = connection.execute("SELECT state, count(*), sum(rows)::int FROM files GROUP BY state").fetchall()
     return {state: (count, rows) for state, count, rows in found}
@@ -76,7 +71,6 @@ def reads(sent: bytes | None) -> bool:
 
 
 def cells(value: Any) -> Any:
-    """The cells of a row of the wrong schema, whatever its columns' names are."""
     if isinstance(value, dict):
         plain = {name.partition("_deleted_")[0]: cells(each) for name, each in value.items() if each is not None}
         return {name: each for name, each in plain.items() if each not in ([], {})}
@@ -84,7 +78,6 @@ def cells(value: Any) -> Any:
 
 
 def assert_shows(part: dict[str, Any], sent: bytes, *, keeps_raw: bool) -> None:
-    """The columns hold what Google's library reads."""
     expected = EVENT.FromString(sent)
     assert part["__err__"] is None
     assert (part["id"], part["name"], part["counts"]) == (expected.id, expected.name, list(expected.counts))
@@ -261,7 +254,6 @@ def test_spark_rewrites_the_files_meanwhile(stack: Stack, engine: SparkEngine, t
 
 
 def test_a_run_that_is_older_than_orphans_keeps_its_uploads(stack: Stack, tmp_path: Path) -> None:
-    """Orphans are searched four days after the uploads, an hour after the run last renewed its claim."""
     config, topic, proto = archived_wrongly(stack, tmp_path)
     proto.write_text(RIGHT)
     days = 4 * 86_400.0
@@ -289,7 +281,7 @@ def test_a_run_that_is_older_than_orphans_keeps_its_uploads(stack: Stack, tmp_pa
         assert connection.execute("SELECT name FROM metadata WHERE key = 'upload'").fetchall() == []
 
 
-def test_uploads_of_a_dead_run_are_orphans_once_nobody_claims_them(stack: Stack, tmp_path: Path) -> None:
+def test_uploads_of_a_dead_run_without_claim_are_orphans(stack: Stack, tmp_path: Path) -> None:
     config, topic, proto = archived_wrongly(stack, tmp_path)
     proto.write_text(RIGHT)
 
@@ -316,8 +308,6 @@ def reprocess_while(config: Path, topic: str, meanwhile: Callable[[], object]) -
 
 
 class Interrupted(InlineEngine):
-    """Calls a function after the first list of tasks."""
-
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         super().__init__()
         self._meanwhile: Callable[[], object] | None = meanwhile

@@ -1,7 +1,4 @@
-"""`archiver reprocess --unrecognized` and `--all`: rows get the columns that the schema of today has for them.
-
-Judges: Google's library for what the columns should hold, the broker's own consumer for what a replay gives.
-"""
+"""`archiver reprocess --unrecognized` and `--all`."""
 
 from __future__ import annotations
 

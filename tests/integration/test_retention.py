@@ -1,4 +1,4 @@
-"""`archiver expire` on the real stack: what is retired, what stays, and what a rebuild knows of it."""
+"""`archiver expire`: retired records, kept ones, and rebuilds."""
 
 from __future__ import annotations
 
@@ -98,9 +98,7 @@ def test_old_files_are_retired_and_everybody_is_told(stack: Stack) -> None:
     check(config, topic, from_kafka(stack, topic, 1)[30:])
 
 
-def test_the_oldest_files_beyond_a_size_go_but_not_from_under_a_tag_that_is_set_meanwhile(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_oldest_files_beyond_a_size_go_unless_tagged_meanwhile(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic = archived(stack)
     with Workshop.of(config) as shop:
         sizes = [file.size_bytes for file in shop.files()]
@@ -180,9 +178,6 @@ def test_rows_at_the_edge_go_only_if_asked_through_a_kill(
 
 
 def test_files_that_others_put_together_are_retired_too(stack: Stack) -> None:
-    """A whole file only once all of it is old. At the edge it is rewritten, and the registry knows its records'
-    partitions.
-    """
     config, topic = archived(stack)
     kafka = from_kafka(stack, topic, 1)
     compact(stack, config, topic)
@@ -226,8 +221,8 @@ def test_a_restored_database_does_not_refill_what_was_retired(stack: Stack) -> N
 
 
 @pytest.mark.parametrize("rows", [False, True])
-def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack, *, rows: bool) -> None:
-    """Compaction keeps the borders of some ranges, so one file may have several."""
+def test_file_with_ranges_on_both_sides_stays_or_is_rewritten(stack: Stack, *, rows: bool) -> None:
+    """Compaction keeps borders of some ranges, so one file may have several."""
     topic = stack.topic()
     config = stack.config({topic: {"snapshot_retention": "0s"}})
     for start in range(0, 30, 10):
@@ -266,7 +261,7 @@ def test_a_file_with_ranges_on_both_sides_stays_or_is_written_anew(stack: Stack,
     assert erase_dry(config, topic, "partition = 0 and offset = 25").offsets == {0: 1}, "only the store has it"
 
 
-def test_removed_files_stay_for_their_grace_however_old_their_snapshot_is(stack: Stack) -> None:
+def test_removed_files_stay_for_their_grace(stack: Stack) -> None:
     config, topic = archived(stack, snapshot_retention="2s")
     time.sleep(2.5)
     done = expire(config, topic, limits=RetireLimits(offset=10))
@@ -275,9 +270,7 @@ def test_removed_files_stay_for_their_grace_however_old_their_snapshot_is(stack:
     assert expire(config, topic, limits=RetireLimits(offset=10)).purged.deleted == 1
 
 
-def test_a_retirement_that_landed_is_known_though_others_expired_its_snapshot_beside_a_tag(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_landed_retirement_is_known_after_foreign_expiry(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic = archived(stack)
     tag(stack, config, topic, "kept")
     with monkeypatch.context() as kill:

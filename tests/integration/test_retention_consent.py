@@ -1,4 +1,4 @@
-"""Consent to a retirement on the real stack: who needs it, where it shows, and what is done once it is given."""
+"""Consent to a retirement: required, shown and used."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ pytestmark = pytest.mark.integration
 
 
 def in_a_pause(config: Path, topic: str) -> TopicRetired:
-    """The work of `archiver archive --every` between two runs."""
     reports: list[ExpireFinished] = []
 
     def note(event: ExpireEvent) -> None:

@@ -1,4 +1,4 @@
-"""Maintenance, by command line, of a table that pyiceberg, DuckDB and Spark have changed and rewritten.
+"""Maintenance of a table that pyiceberg, DuckDB and Spark have rewritten.
 
 With ARCHIVER_RECORD=1 docs/engines/rewritten.md gets the commands' output.
 """
@@ -42,7 +42,7 @@ _UNSEEN = re.compile(r" WARN |Setting default log|setLogLevel|:: |incubator|^\s*
 
 
 class Operator:
-    """Runs commands on one topic, and keeps what each printed. `wrong` is unexpected output."""
+    """Runs commands on a topic. `wrong` is unexpected output."""
 
     def __init__(self, stack: Stack, folder: Path) -> None:
         self.stack = stack
@@ -73,7 +73,6 @@ class Operator:
         self.transcript.append(f"### {text}\n")
 
     def run(self, *words: str, exit_code: int = 0, says: str) -> None:
-        """Run a command on the topic, and compare exit code and part of its output."""
         command = (*words, *(() if words[0] == "registry" else (self.topic,)))
         done = subprocess.run(
             [sys.executable, "-m", "archiver", *command, "--config", str(self.config)],
@@ -99,7 +98,6 @@ class Operator:
         return text
 
     def check(self, gone: set[Place]) -> None:
-        """Check a replay against Kafka, without `gone`."""
         records = from_kafka(self.stack, self.topic, 2)
         left = [record for record in records if (record.partition, record.offset) not in gone]
         assert from_archive(self.config, self.topic, 2) == left

@@ -1,4 +1,4 @@
-"""A table that others set back: the topic stops and names what is missing, and a refill brings every record back."""
+"""A table set back, and its refill."""
 
 from __future__ import annotations
 
@@ -88,7 +88,6 @@ def refill(config: Path, topic: str, **options: Any) -> RefillReport:
 
 
 def whole_again(stack: Stack, config: Path, topic: str) -> None:
-    """Status reports nothing, archiving continues at the right offset, and each record is there once."""
     found = status(config, topic, exit_code=0)
     assert (found["holes"], found["problem"]) == ([], None)
     assert refill(config, topic).mended == ()
@@ -145,9 +144,7 @@ def test_rows_that_others_delete_are_told_and_archiving_goes_on(
     whole_again(stack, config, topic)
 
 
-def test_values_that_others_change_are_told_and_can_be_brought_back(
-    stack: Stack, archived: tuple[Path, str, list[int]]
-) -> None:
+def test_values_altered_by_another_engine_are_restored(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
     config, topic, _ = archived
     change_values(stack, config, topic, 1, 14)
     for _ in range(2):
@@ -258,7 +255,7 @@ def test_a_table_whose_whole_metadata_was_restored(stack: Stack, archived: tuple
     whole_again(stack, config, topic)
 
 
-def test_what_a_registry_made_again_does_not_know_is_not_called_whole(
+def test_rebuilt_registry_reports_unknown_ranges_as_missing(
     stack: Stack, archived: tuple[Path, str, list[int]]
 ) -> None:
     config, topic, snapshots = archived
@@ -273,7 +270,7 @@ def test_what_a_registry_made_again_does_not_know_is_not_called_whole(
     whole_again(stack, fresh, topic)
 
 
-def test_a_registry_made_again_tells_of_nothing_that_is_not_missing(
+def test_rebuilt_registry_reports_nothing_present_as_missing(
     stack: Stack, archived: tuple[Path, str, list[int]]
 ) -> None:
     config, topic, _ = archived
@@ -284,9 +281,7 @@ def test_a_registry_made_again_tells_of_nothing_that_is_not_missing(
     whole_again(stack, fresh, topic)
 
 
-def test_a_copy_of_some_rows_is_no_range_to_a_registry_made_again(
-    stack: Stack, archived: tuple[Path, str, list[int]]
-) -> None:
+def test_copied_rows_are_no_range_of_a_rebuilt_registry(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
     config, topic, _ = archived
     delete_rows(stack, config, topic, 1, range(13, 16))
     assert refill(config, topic).rows(Fate.FROM_FILE) == 3

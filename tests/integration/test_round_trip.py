@@ -1,4 +1,4 @@
-"""The promise itself: what the broker serves to an ordinary consumer is what the table gives back, record by record."""
+"""The table gives back the broker's records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def protobuf(path: Path) -> dict[str, object]:
 
 
 def assert_equal(expected: list[Seen], got: list[Seen]) -> None:
-    """Like `expected == got`, with the first difference instead of megabytes of both."""
+    """Show the first difference instead of megabytes."""
     for number, (one, other) in enumerate(zip(expected, got, strict=False)):
         assert one == other, f"record {number}"
     assert len(expected) == len(got)

@@ -1,4 +1,4 @@
-"""A breaking schema change on the real stack: it waits until `archiver schema approve`, and archiving continues."""
+"""A breaking schema change waits for `archiver schema approve`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`archiver schema` over a real registry: what people and machines are told."""
+"""`archiver schema` over a real registry."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ def test_history(archived: Path) -> None:
 
 
 def shown(config: Path) -> dict[str, Any]:
-    """The columns, without the time of the line."""
     line: dict[str, Any] = json.loads(run("show", "orders", "--config", config, "--json").stdout)
     del line["time"]
     return line

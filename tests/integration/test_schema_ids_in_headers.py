@@ -1,4 +1,4 @@
-"""Records whose schema id or GUID is in a header, as Confluent's header serializers write them."""
+"""Schema ids or GUIDs in headers."""
 
 from __future__ import annotations
 
@@ -184,8 +184,6 @@ def test_rows_that_were_raw_are_decoded_by_their_headers(stack: Stack, registry:
 
 @dataclass(frozen=True)
 class Confluent:
-    """Confluent's own serializer and deserializer for Python, on a registry in memory."""
-
     client: Any
 
     def serialized(self, topic: str, message: Message, *, key: bool = False) -> tuple[bytes, list[tuple[str, bytes]]]:

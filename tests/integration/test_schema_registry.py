@@ -1,4 +1,4 @@
-"""Topics whose records carry a registry's envelope: columns by the newest schema, every byte back, no record lost."""
+"""Records with a registry's envelope."""
 
 from __future__ import annotations
 
@@ -186,8 +186,6 @@ def test_what_a_registry_that_is_down_has_said_before_counts(stack: Stack, regis
 
 
 class Plans:
-    """Keeps the offsets of every wave."""
-
     def __init__(self) -> None:
         self.waves: list[list[tuple[int, int]]] = []
 
@@ -197,7 +195,7 @@ class Plans:
             self.waves.append([(each.start_offset, each.end_offset) for each in planned])
 
 
-def test_what_lies_behind_a_record_that_waits_is_not_fetched_in_vain(stack: Stack, registry: FakeRegistry) -> None:
+def test_records_behind_a_waiting_one_are_not_fetched(stack: Stack, registry: FakeRegistry) -> None:
     topic = stack.topic()
     first = registry.register(f"{topic}-value", FIRST)
     settings = {"url": registry.url, "timeout": "100ms"}

@@ -1,4 +1,4 @@
-"""`serve.compression` and `serve.read_ahead` change how records come, never which: librdkafka is the judge."""
+"""`serve.compression` and `serve.read_ahead`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archived:
-    """A topic with batches of every codec, and what librdkafka reads of it from Kafka."""
+    """Batches of every codec, and librdkafka's reading from Kafka."""
 
     config: Path
     topic: str
@@ -46,7 +46,6 @@ def archived(stack: Stack) -> Archived:
 
 
 def codecs_of(address: str, topic: str) -> set[Codec]:
-    """The codecs of all fetched batches, except of those that only cover a gap."""
     with Wire(int(address.rpartition(":")[2])) as wire:
         found = wire.ask(
             request(

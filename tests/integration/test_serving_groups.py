@@ -1,4 +1,4 @@
-"""Groups of clients that nobody here wrote, with both protocols, and the tools that tell of them."""
+"""Groups of real clients and tools."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(stack: Stack) -> Iterator[Served]:
-    """A topic of `count` records in each partition, archived and served, with quick heartbeats."""
     topic = stack.topic(PARTITIONS, name=unique("groups"))
     values = [{"value": b"%d" % number, "partition": each} for each in range(PARTITIONS) for number in range(RECORDS)]
     stack.produce(topic, *values)
@@ -73,8 +72,6 @@ def member(address: str, group: str, *, protocol: str = "consumer", **options: A
 
 @dataclass(slots=True)
 class Reading:
-    """What members of a group have read, and which of them have committed what."""
-
     seen: Counter[tuple[int, int]] = field(default_factory=Counter)
     errors: list[KafkaError] = field(default_factory=list)
 
@@ -125,7 +122,7 @@ def test_members_share_the_partitions_evenly(served: Served, subscription: str) 
     assert not reading.errors
 
 
-def test_a_static_member_comes_back_to_its_partitions_and_offsets(served: Served) -> None:
+def test_static_member_returns_to_its_partitions_and_offsets(served: Served) -> None:
     group = unique("g")
     static, other = member(served.address, group, **{"group.instance.id": "i"}), member(served.address, group)
     for each in (static, other):
@@ -151,7 +148,6 @@ def test_a_static_member_comes_back_to_its_partitions_and_offsets(served: Served
 
 
 def kafkas_tool(address: str, *arguments: str) -> list[list[str]]:
-    """The output of `kafka-consumer-groups.sh`, as words."""
     told = java(GROUP_COMMAND, "--bootstrap-server", address, *arguments)
     return [line.split() for line in told.splitlines() if line.strip()]
 
@@ -266,8 +262,6 @@ while True:
 
 @dataclass(slots=True)
 class Busy:
-    """A member in a thread: it reads a little, notes it, commits it; at times it pauses or restarts."""
-
     served: Served
     group: str
     seed: int
@@ -298,7 +292,7 @@ class Busy:
                 reader.commit(offsets=places, asynchronous=False)
 
 
-def test_twenty_members_that_come_and_go_miss_no_record_and_none_is_stuck(served: Served) -> None:
+def test_twenty_changing_members_miss_no_record_nor_get_stuck(served: Served) -> None:
     group, stop, calm = unique("g"), threading.Event(), threading.Event()
     members = [Busy(served, group, seed, stop, calm) for seed in range(20)]
     threads = [threading.Thread(target=each.run) for each in members]
@@ -328,7 +322,6 @@ def test_twenty_members_that_come_and_go_miss_no_record_and_none_is_stuck(served
 
 
 def is_settled(served: Served, group: str, members: list[Busy]) -> bool:
-    """Whether every record was read, all are committed, and each partition has one reader that is alive."""
     seen = set().union(*(each.seen for each in members))
     if not seen >= EVERYTHING:
         return False

@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote read the endpoint, and see what they see in Kafka itself."""
+"""Clients read the endpoint as they read Kafka."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ TIMEOUT_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """A running endpoint, and its topics with their partitions."""
-
     address: str
     config: Path
     topics: dict[str, int]
@@ -40,10 +38,6 @@ class Served:
 
 @pytest.fixture(scope="module")
 def served(stack: Stack) -> Iterator[Served]:
-    """Odd records of every codec, transactions, extreme times, large values and log-append times, archived and served.
-
-    The process gets what users give it: the configuration and an address.
-    """
     created, appended = stack.topic(PARTITIONS), stack.topic(1, {"message.timestamp.type": "LogAppendTime"})
     bootstrap = stack.bootstrap_servers
     odd_records.produce_transactions(bootstrap, created, PARTITIONS)
@@ -146,7 +140,6 @@ def test_aiokafka_reads_the_same_records(stack: Stack, served: Served) -> None:
 
 
 def console(address: str, topic: str, count: int) -> list[str]:
-    """The first records of partition 0 as Kafka's console consumer prints them."""
     shown = ("timestamp", "offset", "headers", "key", "epoch")
     options = [part for each in shown for part in ("--formatter-property", f"print.{each}=true")]
     named = ["--bootstrap-server", address, "--topic", topic, "--partition", "0", "--offset", "earliest"]
@@ -185,7 +178,7 @@ def test_ends_are_found_as_in_kafka(stack: Stack, served: Served, spec: OffsetSp
 
 @pytest.mark.parametrize("time_ms", [0, 1_700_000_000_123, 2**62])
 def test_times_are_found_as_in_kafka(stack: Stack, served: Served, time_ms: int) -> None:
-    """Kafka may name a record of an aborted transaction. The endpoint names the next one that a consumer is given."""
+    """Kafka may name a record of an aborted transaction; the endpoint names the next visible one."""
     spec = OffsetSpec.for_timestamp(time_ms)
     ours, theirs = (offsets(each, served.topics, spec) for each in (served.address, stack.bootstrap_servers))
     given = {topic: by_librdkafka(stack.bootstrap_servers, topic, count) for topic, count in served.topics.items()}

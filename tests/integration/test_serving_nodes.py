@@ -1,4 +1,4 @@
-"""Several nodes serve one archive: they find each other, share the work, and are killed under load."""
+"""Several nodes serve one archive."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ LOST_AFTER = "3s"
 
 @pytest.fixture(scope="module")
 def archived(stack: Stack) -> tuple[Path, str]:
-    """A configuration and its topic, archived."""
     topic = stack.topic(PARTITIONS)
     messages = [{"value": b"%d" % at + b"x" * 200, "partition": at % PARTITIONS} for at in range(RECORDS)]
     stack.produce(topic, *messages, batch_num_messages=20)
@@ -71,8 +70,6 @@ def member(bootstrap: str, group: str, **options: Any) -> Consumer:
 
 
 class Readers:
-    """Members of a group that read slowly and commit what they have read, until all records are read."""
-
     def __init__(self, bootstrap: str, topic: str, count: int, *, records: int, per_second: int) -> None:
         self.group = unique("group")
         self.seen: set[tuple[int, int]] = set()
@@ -117,7 +114,7 @@ class Readers:
 
 
 def coordinator_or_none(bootstrap: str, group: str) -> str | None:
-    """The address of a group's coordinator, or None while there is none or librdkafka left the node."""
+    """Return the coordinator's address, or None if librdkafka left the node."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     try:
         told = admin.describe_consumer_groups([group])[group].result(TIMEOUT_S).coordinator
@@ -135,7 +132,6 @@ def coordinator_of(bootstrap: str, group: str) -> str:
 
 
 def kill_while_they_read(nodes: Nodes, readers: Readers, *, every: float) -> int:
-    """Kill nodes in turn, each second time the group's coordinator, until all is read. Return the number of kills."""
     kills = index = 0
     while not readers.wait(every):
         index = (index + 1) % len(nodes.ports)
@@ -160,7 +156,6 @@ def test_nodes_are_killed_and_a_group_goes_on(archived: tuple[Path, str]) -> Non
 
 
 def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -> None:
-    """`--processes 2`: clients read all at either, a killed one comes back, and SIGTERM ends all."""
     config, topic = archived
     first, second = two_free_ports()
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--processes", "2", "--json"]
@@ -188,7 +183,6 @@ def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -
 
 
 def two_free_ports() -> tuple[int, int]:
-    """A free port whose successor is free."""
     while True:
         found = free_port()
         with socket.socket() as other, suppress(OSError, OverflowError):
@@ -210,7 +204,6 @@ def all_read(bootstrap: str, topic: str) -> int:
 
 
 def told_by(port: int, topic: str) -> tuple[list[int], int, str | None, dict[int, int]]:
-    """Nodes, controller, cluster and leaders, by the node at a port or one that it names."""
     found = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=TIMEOUT_S)
     leaders = {partition.id: partition.leader for partition in found.topics[topic].partitions.values()}
     return sorted(found.brokers), found.controller_id, found.cluster_id, leaders
@@ -234,7 +227,7 @@ def test_nodes_share_what_there_is_and_all_tell_the_same(archived: tuple[Path, s
         assert len(owners) == 2, "the same of both nodes, and some groups for each"
 
 
-def test_a_paused_coordinator_commits_nothing_once_another_took_over(archived: tuple[Path, str]) -> None:
+def test_paused_coordinator_commits_nothing_after_a_takeover(archived: tuple[Path, str]) -> None:
     config, topic = archived
     place = TopicPartition(topic, 0, 7)
     group = unique("group")
@@ -267,7 +260,7 @@ def committed(asking: Consumer, place: TopicPartition) -> int:
 
 
 def _when_coordinated(ask: Callable[[], T]) -> T:
-    """librdkafka's callers must retry if the coordinator is another node or loads the group."""
+    """librdkafka's callers must retry if the coordinator moved or loads the group."""
     passing = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS")
 
     def answer() -> tuple[T] | None:

@@ -1,4 +1,4 @@
-"""Offsets by time and by name are those that the stack's broker tells, asked in each version of ListOffsets."""
+"""Offsets by time and name equal the broker's."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Both:
-    """A topic at the broker and at the archive. Partition 1 is empty."""
-
     topic: str
     broker: str
     archive: str
@@ -47,7 +45,6 @@ def both(stack: Stack) -> Iterator[Both]:
 
 
 def told(address: str, topic: str, version: int, time: int, partition: int) -> tuple[Any, ...]:
-    """Error, offset, timestamp and, in versions that have it, leader epoch."""
     with Wire(int(address.rpartition(":")[2])) as wire:
         asked = request(
             2, version, replica_id=-1, name=topic, timestamp=time, partition_index=partition, current_leader_epoch=-1
@@ -58,7 +55,7 @@ def told(address: str, topic: str, version: int, time: int, partition: int) -> t
 
 @pytest.mark.parametrize("version", range(APIS[2].least, APIS[2].most + 1))
 def test_times_and_names_mean_what_they_mean_in_kafka(both: Both, version: int) -> None:
-    """An archive doesn't know the epoch of an offset without a record, and gives none."""
+    """An archive doesn't know the epoch of an offset without a record."""
     wrong = []
     for time in (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING, UNKNOWN, *TIMES):
         for partition in range(PARTITIONS):

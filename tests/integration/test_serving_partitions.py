@@ -1,4 +1,4 @@
-"""A served topic has as many partitions as it had in Kafka, and consumers from the end on miss no first record."""
+"""Partitions of a served topic."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ SECONDS = 60.0
 
 
 class FromTheEnd:
-    """A consumer with `auto.offset.reset=latest`."""
-
     def __init__(self, address: str, topic: str, **options: Any) -> None:
         self._states: dict[str, str] = {}
         self._topic = topic
@@ -41,7 +39,6 @@ class FromTheEnd:
         self._consumer.subscribe([topic])
 
     def waits_in(self, partitions: int) -> None:
-        """Poll until all partitions are fetched."""
         until = time.monotonic() + SECONDS
         while list(self._states.values()).count("active") < partitions:
             assert time.monotonic() < until, self._states
@@ -65,7 +62,7 @@ class FromTheEnd:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_consumers_from_the_end_on_get_the_first_records_of_a_partition(stack: Stack, protocol: str) -> None:
+def test_consumers_at_the_end_get_a_partitions_first_records(stack: Stack, protocol: str) -> None:
     topic = stack.topic(PARTITIONS)
     stack.produce(topic, *({"value": b"before", "partition": 0} for _ in range(5)))
     config = stack.config({topic: {}}, serve={"refresh": "200ms", "group_heartbeat": "500ms"})

@@ -1,4 +1,4 @@
-"""Consumers go on at committed offsets with leader epochs: at once, or when the archive has come as far."""
+"""Consumers continue at committed offsets with leader epochs."""
 
 from __future__ import annotations
 

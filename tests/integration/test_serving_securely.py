@@ -1,4 +1,4 @@
-"""Clients that nobody here wrote show who they are, by each mechanism, and read what they may."""
+"""Authentication of real clients."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """A server with TLS and every mechanism. Every user may read `open_topic`, none may read `secret`."""
-
     address: str
     config: Path
     folder: Path
@@ -83,7 +81,6 @@ def users(config: Path, *words: str, given: str | None = None) -> str:
 
 @contextmanager
 def serving(config: Path) -> Iterator[str]:
-    """The command in its own process, and its address."""
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", "127.0.0.1:0", "--json"]
     with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -129,7 +126,6 @@ def by_librdkafka(topic: str, asked: dict[str, Any]) -> list[bytes]:
 
 
 def first_error(topic: str, asked: dict[str, Any], *, group: str = "readers-9") -> str:
-    """The error of a topic for a member of a group."""
     reading = Consumer({"group.id": group, **asked})
     reading.subscribe([topic])
     message = reading.poll(TIMEOUT_S)
@@ -148,7 +144,6 @@ def test_librdkafka_reads_by_each_mechanism(guarded: Guarded, way: str) -> None:
 
 
 def refused(asked: dict[str, Any]) -> set[str]:
-    """A client's errors until it is refused for good."""
     heard: list[KafkaError] = []
     client = Consumer({"group.id": "readers-1", **asked, "error_cb": heard.append})
     deadline = time.monotonic() + TIMEOUT_S
@@ -188,7 +183,6 @@ def test_bad_tokens_are_refused(guarded: Guarded, kind: str) -> None:
 
 
 def test_a_session_outlives_its_token(guarded: Guarded) -> None:
-    """Tokens end after three seconds. The client shows another one before, and its connection stays."""
     given: list[str] = []
     lost: list[KafkaError] = []
 

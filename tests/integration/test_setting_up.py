@@ -1,4 +1,4 @@
-"""`archiver check`, `init` and `topics` on real servers: what they say, and that they leave nothing behind."""
+"""`archiver check`, `init` and `topics`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def run(*arguments: str | Path) -> Result:
 
 
 def checked(config: Path, *options: str) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
-    """The exit code, and the findings by part and subject."""
     done = run("check", "--no-spark", "--config", config, *options)
     document = json.loads(done.stdout)
     found = {(each["part"], each["subject"].partition(",")[0]): each for each in document["checks"]}
@@ -128,7 +127,6 @@ def test_text_names_what_is_wrong_in_80_columns(stack: Stack, monkeypatch: pytes
 
 @contextmanager
 def limited_user(stack: Stack, dsn: str) -> Iterator[str]:
-    """A database user who may connect and create nothing."""
     name = unique("reader")
     with psycopg.connect(dsn, autocommit=True) as connection:
         connection.execute(f"CREATE USER {name} PASSWORD 'limited'")  # type: ignore[arg-type]
@@ -185,7 +183,7 @@ def test_a_first_configuration_loads_checks_and_archives(stack: Stack, tmp_path:
     assert run("init", "--from", base, "--config", config, "--force", "--samples", "0").exit_code == 0
 
 
-def test_topics_of_configuration_and_archive_that_the_cluster_lacks(stack: Stack) -> None:
+def test_topics_missing_from_the_cluster_are_reported(stack: Stack) -> None:
     topic, other = stack.topic(), stack.topic()
     config = stack.config({topic: {}, "nowhere": {}})
     stack.produce(topic, {"value": b"x"})

@@ -1,4 +1,4 @@
-"""`archiver check` and `init` beside a schema registry that others wrote."""
+"""`archiver check` and `init` beside a real schema registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that shares its files (`gc.enabled = false`): every command runs, and the other table stays whole."""
+"""Tables that share files (`gc.enabled = false`)."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ def forbid(stack: Stack, config: Path, topic: str, value: str = " FALSE ") -> No
 
 
 def second_table(stack: Stack, config: Path, topic: str) -> Table:
-    """A table registered from the metadata file of the first: it shares every file.
+    """Register a table by the first one's metadata file.
 
-    If a catalog registers none, pyiceberg opens the same metadata file.
+    If a catalog registers none, pyiceberg opens that file.
     """
     first = table_of(stack, config, topic)
     name = f"{load_config(config).topic(topic).table}_copy"
@@ -80,12 +80,10 @@ def second_table(stack: Stack, config: Path, topic: str) -> Table:
 
 
 def reopened(table: Table) -> Table:
-    """The table of a metadata file, whatever its catalog says now."""
     return StaticTable.from_metadata(table.metadata_location, dict(table.io.properties))
 
 
 def contents(table: Table) -> dict[int, list[tuple[int, int, bytes]]]:
-    """All rows of all snapshots, read from the store."""
     found: dict[int, list[tuple[int, int, bytes]]] = {}
     for snapshot in table.snapshots():
         rows = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().select(["kafka", "val"]).to_pylist()
@@ -215,9 +213,7 @@ def test_expire_deletes_retired_files_once_the_owner_allows_it(stack: Stack) -> 
     assert (done.shared, done.deleted > 0, done.left) == (False, True, ())
 
 
-def test_property_set_between_the_commit_of_an_erasure_and_its_deletions(
-    stack: Stack, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_property_set_between_erasure_commit_and_deletions(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
     config, topic = archived(stack)
     second = second_table(stack, config, topic)
     before, rows = objects(stack, config, topic), contents(second)

@@ -1,4 +1,4 @@
-"""Rewrites that a kill left before their commit: ended by `archiver expire` once they certainly can't land."""
+"""Killed rewrites that can't land any more."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def let_time_pass(config: Path) -> None:
         connection.execute("UPDATE metadata SET updated = now() - interval '2 hours' WHERE key = 'rewrite'")
 
 
-def test_a_rewrite_that_was_killed_ends_once_the_table_has_moved_on(
+def test_killed_rewrite_ends_once_the_table_has_moved_on(
     stack: Stack, archived: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, topic = archived

@@ -1,4 +1,4 @@
-"""The same job on a standalone cluster of two workers, handed over by `spark-submit`."""
+"""`spark-submit` on a cluster."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ RECORDS = 4_000
 
 @contextmanager
 def daemon(name: str, folder: Path, *arguments: str) -> Iterator[Path]:
-    """A Spark daemon by its class; returns its log file."""
     log = folder / f"{name}.log"
     command = [SPARK / "bin" / "spark-class", *arguments]
     with log.open("wb") as out:

@@ -1,4 +1,4 @@
-"""The same job by Spark Connect: its tasks run in a server that knows nothing of it but the Python environment."""
+"""A job by Spark Connect."""
 
 from __future__ import annotations
 

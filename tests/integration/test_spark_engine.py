@@ -1,4 +1,4 @@
-"""What an engine promises, on real Spark."""
+"""The engine's promises on real Spark."""
 
 from __future__ import annotations
 

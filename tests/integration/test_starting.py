@@ -1,4 +1,4 @@
-"""How a job starts while servers, topics or schemas aren't there yet."""
+"""Jobs that start before their servers."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ def forward(source: socket.socket, target: socket.socket) -> None:
 
 
 class Door:
-    """An address that refuses connections until it is opened. Then it leads to a server."""
-
     def __init__(self, target: tuple[str, int]) -> None:
         self._target = target
         self._server = socket.socket()
@@ -91,8 +89,6 @@ def door(address: str) -> Iterator[Door]:
 
 
 class Followed:
-    """Runs a repeating job in a thread, and keeps its events."""
-
     def __init__(self, config: Path) -> None:
         self.events: list[JobEvent] = []
         self.stop = threading.Event()

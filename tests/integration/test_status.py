@@ -1,4 +1,4 @@
-"""`archiver status` beside what librdkafka says of the same partitions."""
+"""`archiver status`."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_what_latest_leaves_out_is_not_behind(stack: Stack) -> None:
 
 
 def test_a_table_that_is_as_it_was_needs_no_arrow(stack: Stack) -> None:
-    """Even if something waits: its batch is checked with numpy. The rows were checked before, with Arrow."""
+    """A waiting batch is checked with numpy; rows were checked before, with Arrow."""
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {}})
     stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))

@@ -1,4 +1,4 @@
-"""Table names that a catalog refuses, and topics that would share one, on real servers."""
+"""Refused or shared table names on real servers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ def with_catalog(config: Path, uri: str) -> Path:
 
 
 def failed_checks(config: Path) -> dict[str, str]:
-    """The errors of checks of the catalog, by subject."""
     done = CliRunner().invoke(app, ["check", "--no-spark", "--config", str(config)])
     checks = json.loads(done.stdout)["checks"]
     return {
@@ -103,7 +102,6 @@ def test_topics_whose_table_exists_go_on(stack: Stack) -> None:
 
 @pytest.mark.parametrize("status", [400, 406, 501])
 def test_a_catalog_without_staged_creation(stack: Stack, status: int) -> None:
-    """Archives are made by a plain creation and one commit; so is the table of `archiver check`."""
     topic = stack.topic()
     stack.produce(topic, {"value": b"x"})
     config = stack.config({topic: {}})
@@ -131,7 +129,6 @@ def test_a_catalog_that_wants_last_column_ids(stack: Stack) -> None:
 
 
 def test_an_empty_table_is_taken_over(stack: Stack) -> None:
-    """Made from `schema show --ddl`, or left by a run that was killed before its table was complete."""
     topic, other = stack.topic(), stack.topic()
     for source in (topic, other):
         stack.produce(source, {"value": b"x"})

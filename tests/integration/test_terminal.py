@@ -1,4 +1,4 @@
-"""What a person sees of real jobs in real terminals of 80 and 50 columns, and what a pipe gets."""
+"""Jobs in terminals and pipes."""
 
 from __future__ import annotations
 

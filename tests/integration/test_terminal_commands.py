@@ -1,4 +1,4 @@
-"""`init`, `topics`, `check` and `status --watch` in real terminals of 80 and 50 columns, and off one."""
+"""`init`, `topics`, `check` and `status --watch` in real terminals."""
 
 from __future__ import annotations
 
@@ -97,7 +97,6 @@ def test_off_a_terminal_they_answer_in_text_or_json(stack: Stack) -> None:
 
 
 def test_spark_that_does_not_start_is_one_finding_among_others(stack: Stack) -> None:
-    """A master at which nothing listens: no Java stack trace, and the other checks run."""
     config = stack.config({stack.topic(): {}}, spark={"master": "spark://127.0.0.1:1"})
     seen = archiver(config, "check", "--timeout", "4s", columns=80)
     assert seen.exit_code == 1

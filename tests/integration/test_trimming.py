@@ -1,4 +1,4 @@
-"""What the registry forgets of old ranges, on a real Postgres: never a file's range, rows, path, digest or place."""
+"""The registry forgets old ranges."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def test_old_files_lose_what_manifests_say_of_columns(dsn: str, registry: Regist
 
 
 def test_neighbours_without_files_become_one(dsn: str, registry: Registry, orders: TopicRow) -> None:
-    """Between files, in two partitions. An accepted gap is not merged."""
     chain = [
         span(0, 0, 5, with_file=False),
         span(0, 5, 6, with_file=False, epoch=4),

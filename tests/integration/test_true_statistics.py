@@ -1,4 +1,4 @@
-"""What manifests and footers say of files, judged by Spark and DuckDB, which read the rows themselves."""
+"""Files' statistics, judged by Spark and DuckDB."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ START = 1_767_225_600_000
 
 @pytest.fixture(scope="module")
 def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Files of one run each: with all kinds of numbers, with zeros of one sign, with NaNs alone and beside a number.
-    Only read.
-    """
     proto = tmp_path_factory.mktemp("statistics") / "event.proto"
     proto.write_text(PROTO)
     event = GetMessageClass(descriptor_of(PROTO, "t.Event"))

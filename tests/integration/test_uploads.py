@@ -1,4 +1,4 @@
-"""Files on their way to a real object store."""
+"""Uploads to a real object store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credentials that a catalog vends for minutes, and work that takes longer: archiving, upkeep and replay go on."""
+"""Credentials vended for minutes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def store(vending: Vending) -> Iterator[ExpiringStore]:
 
 
 class ShortTasks(InlineEngine):
-    """Each task ends with its first fetched piece, so that a backlog takes several waves."""
+    """Tasks end with their first piece, so that a backlog takes several waves."""
 
     slots = 1
 
@@ -57,8 +57,6 @@ class ShortTasks(InlineEngine):
 
 
 class CutOff(InlineEngine):
-    """Its tasks don't reach the catalog."""
-
     slots = 1
 
     def run_tasks(self, tasks: Sequence[Task], run: Callable[[Task], Result]) -> Iterator[TaskOutcome[Result]]:
@@ -84,7 +82,7 @@ def produced(stack: Stack, vending: Vending) -> tuple[Path, str]:
     return config, topic
 
 
-def test_what_the_catalog_vends_is_for_its_table_alone_and_temporary(stack: Stack, vending: Vending) -> None:
+def test_vended_credentials_are_temporary_and_for_one_table(stack: Stack, vending: Vending) -> None:
     config, topic = produced(stack, vending)
     ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once()
     table = open_archive(load_config(config), topic).snapshot
@@ -108,9 +106,7 @@ def test_a_run_outlives_its_credentials_in_every_wave_and_task(
     assert not list(load_config(config).archive.spool.rglob("*.parquet"))
 
 
-def test_where_tasks_do_not_reach_the_catalog_the_next_wave_goes_on(
-    stack: Stack, vending: Vending, store: ExpiringStore
-) -> None:
+def test_next_wave_continues_if_tasks_lack_the_catalog(stack: Stack, vending: Vending, store: ExpiringStore) -> None:
     config, topic = produced(stack, vending)
     store.uses = USES
     report = ArchiveJob(load_config(config), [topic], engine=CutOff()).run_once()
@@ -120,9 +116,7 @@ def test_where_tasks_do_not_reach_the_catalog_the_next_wave_goes_on(
     assert not list(load_config(config).archive.spool.rglob("*.parquet")), "the next wave fetched their records again"
 
 
-def test_a_replay_outlives_its_credentials_in_the_middle_of_a_file(
-    stack: Stack, vending: Vending, store: ExpiringStore
-) -> None:
+def test_replay_outlives_its_credentials_within_a_file(stack: Stack, vending: Vending, store: ExpiringStore) -> None:
     config, topic = produced(stack, vending)
     assert ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once().succeeded
     archive = open_archive(load_config(config), topic)

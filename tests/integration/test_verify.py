@@ -1,4 +1,4 @@
-"""`archiver verify` on the real stack: healthy tables are proven, and what was done to them is named."""
+"""`archiver verify` on healthy and damaged tables."""
 
 from __future__ import annotations
 
@@ -68,7 +68,6 @@ def archived(stack: Stack) -> tuple[Path, str]:
 
 @pytest.fixture(scope="module")
 def untouched(stack: Stack) -> tuple[Path, str]:
-    """The same, for tests that don't change it."""
     return archive_in_three(stack)
 
 
@@ -82,9 +81,7 @@ def archive_in_three(stack: Stack) -> tuple[Path, str]:
     return config, topic
 
 
-def test_compaction_by_others_and_refills_change_nothing_that_is_proven(
-    stack: Stack, archived: tuple[Path, str]
-) -> None:
+def test_foreign_compaction_and_refills_keep_proofs(stack: Stack, archived: tuple[Path, str]) -> None:
     config, topic = archived
     before = verified(config, topic, compares=True)
     assert (before.faults, before.rows, before.compared_rows) == ((), 60, 60)
@@ -105,7 +102,7 @@ def test_compaction_by_others_and_refills_change_nothing_that_is_proven(
     assert gaps(altered) == {GapKind.REWRITTEN: 10}
 
 
-def test_transactions_lost_retired_and_accepted_records_are_told_apart(stack: Stack) -> None:
+def test_aborted_lost_retired_and_erased_records_are_distinct(stack: Stack) -> None:
     topic = stack.topic()
     config = stack.config({topic: {}})
     stack.begun(topic, *numbered(range(5))).commit_transaction(30)
@@ -190,7 +187,6 @@ def test_journal_and_store_alone_are_enough(stack: Stack, untouched: tuple[Path,
 
 
 def test_a_catalog_from_an_old_backup_is_told(untouched: tuple[Path, str]) -> None:
-    """Its metadata file is consistent in itself. Only journal and registry know of more."""
     config, topic = untouched
     with Workshop.of(config) as shop:
         log = [each.metadata_file for each in shop.table.iceberg.metadata.metadata_log]
@@ -228,13 +224,12 @@ def test_parts_and_samples_leave_the_rest_unread(untouched: tuple[Path, str]) ->
     assert sample.rows + gaps(sample)[GapKind.NOT_READ] == 60
 
 
-def test_an_unfinished_run_goes_on_and_a_changed_file_is_read_again(
+def test_unfinished_run_continues_and_reads_changed_files_again(
     archived: tuple[Path, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, topic = archived
 
-    class Killed(BaseException):
-        pass
+    class Killed(BaseException): ...
 
     def killed(*_: object) -> None:
         raise Killed
@@ -256,7 +251,7 @@ def test_an_unfinished_run_goes_on_and_a_changed_file_is_read_again(
         assert verified(config, topic).resumed_files == 0, "a finished run leaves nothing"
 
 
-def test_a_registry_that_waits_for_its_migration_makes_no_row_look_like_others(archived: tuple[Path, str]) -> None:
+def test_unmigrated_registry_makes_no_row_look_foreign(archived: tuple[Path, str]) -> None:
     config, topic = archived
     lines = config.read_text().splitlines(keepends=True)
     config.write_text("".join(line for line in lines if not line.startswith('"journal"')))

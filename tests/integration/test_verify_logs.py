@@ -1,4 +1,4 @@
-"""`archiver verify --against-kafka` beside logs that lose records after they were archived, as they may."""
+"""`archiver verify --against-kafka`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views of an archived topic, asked in Spark and DuckDB: each row is the table's own, as pyiceberg reads it."""
+"""Views in Spark and DuckDB."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def orders(stack: Stack, tmp_path_factory: pytest.TempPathFactory, request: pyte
 
 @pytest.fixture
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB without a catalog, its extensions from files: nothing is downloaded."""
     config = {"allow_unsigned_extensions": "true", "autoinstall_known_extensions": "false"}
     with duckdb.connect(config=config) as connection:
         for name in EXTENSIONS:

@@ -1,8 +1,4 @@
-"""Well-known types and unsigned longs as one column each, on the real stack: three engines, row filters, replay.
-
-A topic is archived as structs and longs first, then as scalar columns: odd values, and two files whose bounds don't
-overlap. Then Spark rewrites all files into one. Another topic has the columns of a new table: times with nanoseconds.
-"""
+"""Well-known types and unsigned longs as scalars."""
 
 from __future__ import annotations
 
@@ -109,7 +105,6 @@ def archive(
 
 
 def values(run: str) -> list[bytes | None]:
-    """Messages with times and numbers from where the run begins. "odd" are random ones, and some are no messages."""
     descriptor = descriptor_of(PROTO)
     if run == "odd":
         random = (random_message(seed, descriptor, 100) for seed in range(RECORDS))
@@ -218,7 +213,6 @@ def test_bounds_leave_one_of_two_files_to_read(stack: Stack, archive: Archive, n
 
 
 def planned(table: Table, run: str, where: str = "true") -> set[str]:
-    """The files that pyiceberg would read for a filter, as of the end of a run."""
     snapshot = table.snapshots()[RUNS.index(run)].snapshot_id
     return {file.file.file_path for file in table.scan(row_filter=where, snapshot_id=snapshot).plan_files()}
 
@@ -237,7 +231,6 @@ def test_every_byte_comes_back(stack: Stack, archive: Archive) -> None:
 
 
 def ticks() -> list[bytes]:
-    """Messages with times of a clock that counts nanoseconds."""
     made = GetMessageClass(descriptor_of(PROTO))
     times = [{"seconds": index, "nanos": 123_456_000 + index} for index in range(RECORDS)]
     return [

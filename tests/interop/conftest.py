@@ -1,4 +1,4 @@
-"""The engines of `make interop`, each started once: the archiver needs none of them, and `make test` starts none."""
+"""The engines of `make interop`, each started once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if importlib.util.find_spec("trino") is None:  # requirements/interop.txt, which
 
 @pytest.fixture(scope="session")
 def trino(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trino]:
-    """Trino on the stack's catalog, as `lake`."""
     from tests.support.servers import trino
 
     with trino.trino(stack, tmp_path_factory.mktemp("trino")) as running:
@@ -33,14 +32,12 @@ def trino(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tr
 
 @pytest.fixture(scope="session")
 def clickhouse() -> Iterator[Clickhouse]:
-    """ClickHouse, in a process beside this one."""
     with running_clickhouse() as running:
         yield running
 
 
 @pytest.fixture(scope="session")
 def reference(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, ReferenceTopic]:
-    """The reference topics, archived: well-known types as structs and native, the schema as it is and changed twice."""
     return {
         f"{kind}{suffix}": archive_reference(
             stack, tmp_path_factory.mktemp("reference"), native=kind == "native", versions=versions
@@ -52,7 +49,6 @@ def reference(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Mapping
 
 @pytest.fixture(scope="session")
 def findings(stack: Stack, reference: Mapping[str, ReferenceTopic], request: pytest.FixtureRequest) -> Findings:
-    """How well each engine reads them; an engine starts when it is first asked."""
     from tests.support.archive import engine_readers as readers
 
     running = request.getfixturevalue

@@ -1,4 +1,4 @@
-"""Apache's Java library judges the Avro kernel: it fails on the same values, and what it writes needs no `__raw__`."""
+"""Apache's Java library judges the Avro kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ VALUES: Final = 2_000
 
 
 def rewritten(cases: list[tuple[Any, list[bytes]]]) -> list[list[bytes | None]]:
-    """What Java writes for the values of each schema; None for a value that it can't read."""
     given = [struct.pack(">i", len(cases))]
     for schema, values in cases:
         parts = [json.dumps(schema).encode(), *values]

@@ -1,4 +1,4 @@
-"""What our column writer wrote, read by Trino: the rows that it reads from Arrow's file of them."""
+"""Trino reads our writer's file as Arrow's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_trino_reads_each_type_and_encoding(tables: Written, trino: Trino) -> No
         assert sorted(map(repr, ours)) == sorted(map(repr, arrows)), name
 
 
-def test_trino_leaves_no_row_out_by_statistics_page_indexes_and_filters(tables: Written, trino: Trino) -> None:
+def test_pruned_reads_by_trino_keep_every_row(tables: Written, trino: Trino) -> None:
     """Each condition alone, by which it prunes, finds what all at once find, by which it doesn't."""
     ours, arrows = tables.places
     asked = list(conditions(tables.rows))

@@ -1,4 +1,4 @@
-"""The settings on docs/clients.md for Go, JavaScript and Spark read a served archive as they stand."""
+"""The settings on docs/clients.md for Go, JavaScript and Spark."""
 
 from __future__ import annotations
 
@@ -38,6 +38,6 @@ def test_programs_read_every_record(served: DocumentedServers, scratch: Path, ma
 
 
 def test_sparks_options(served: DocumentedServers) -> None:
-    """The user may use no group but `team-…`, and Spark calls its own otherwise: it needs none."""
+    """The user may use only groups `team-…`; Spark names its own otherwise, and needs none."""
     found = [filled(block("spark", secured=each).code, served.place(secured=each)) for each in (False, True)]
     assert [sorted(each) for each in read_in_spark(found, served.folder)] == [VALUES, VALUES]

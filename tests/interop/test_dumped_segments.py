@@ -1,4 +1,4 @@
-"""Kafka's DumpLogSegments says the same of the batches that a broker sends and of those that an archive serves."""
+"""Kafka's DumpLogSegments on a broker and its archive."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ TIMES = re.compile(r"^\| offset: \d+ (CreateTime|LogAppendTime)")
 
 @dataclass(frozen=True, slots=True)
 class Sides:
-    """The ports of a broker and of an archive of it, and the topics that both have."""
-
     broker: int
     archive: int
     topics: tuple[str, ...]
@@ -59,7 +57,6 @@ def sides(stack: Stack) -> Iterator[Sides]:
 
 
 def commit(bootstrap: str, topic: str) -> None:
-    """Transactions that were committed, between records outside of any."""
     plain = odd_records.rdkafka(bootstrap)
     writer = odd_records.rdkafka(bootstrap, **{"transactional.id": topic, "compression.type": "zstd"})
     writer.init_transactions(30)
@@ -73,7 +70,7 @@ def commit(bootstrap: str, topic: str) -> None:
 
 
 def said_of(port: int, topic: str, partition: int, folder: Path) -> list[str]:
-    """The tool's lines on all batches with records, without what depends on their encoding.
+    """Return lines on batches with records, without details of their encoding.
 
     For compressed batches these are size, checksum, and the position of later batches.
     """

@@ -1,4 +1,4 @@
-"""The pages of engines that only `make interop` asks: their settings connect, and their first queries give the rows."""
+"""The pages of other engines."""
 
 from __future__ import annotations
 
@@ -26,25 +26,21 @@ PLACES = 'uri="https://catalog.example.com", warehouse="lake"'
 
 @pytest.fixture(scope="module")
 def tables(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The topics of the pages, archived: the name there, and the table's own."""
     return archive_documented(stack, tmp_path_factory.mktemp("schema"))
 
 
 @pytest.fixture(autouse=True)
 def planner(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As the page of Polars says."""
     monkeypatch.setenv("POLARS_ICEBERG_PLANNER", "pyiceberg")
 
 
 def blocks(engine: str) -> tuple[list[Block], Block]:
-    """How to connect, and the first queries."""
     found = read_blocks(f"engines/{engine}.md")
     (queries,) = (block for block in found if block.heading == FIRST_QUERIES)
     return [block for block in found if block is not queries], queries
 
 
 def connected(engine: str, stack: Stack, tables: Mapping[str, str]) -> dict[str, Any]:
-    """What the Python of a page leaves behind."""
     (connect,), _ = blocks(engine)
     here = stack.endpoints
     store = {

@@ -1,7 +1,7 @@
-"""Every engine reads every type of column, through every change of a schema, as Google's Protobuf library says.
+"""Every engine reads every type of column through every schema change.
 
-What an engine gets wrong stands in docs/engines/types.json and is expected here to fail, so that a mended engine is
-noticed. `make interop RECORD=1` writes that file anew.
+Errors in docs/engines/types.json must still fail, so that a fixed engine is noticed. `make interop RECORD=1` writes
+that file again.
 """
 
 from __future__ import annotations

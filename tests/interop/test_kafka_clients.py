@@ -1,7 +1,6 @@
-"""Clients that nobody here wrote read an archive as they read Kafka, as docs/compatibility.md tells.
+"""Kafka clients read an archive as docs/compatibility.md says.
 
-With `make interop RECORD=1` what was found is written to docs/compatibility.json, and the page's table is made from it.
-Otherwise it has to be that.
+`make interop RECORD=1` writes docs/compatibility.json and the page's table. Otherwise results must equal it.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ _NUMBERS = count()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Served:
-    """An archive's address, and the topics behind it: odd and plain records, extreme times, and times of the broker."""
-
     stack: Stack
     config: Path
     address: str
@@ -53,7 +50,6 @@ class Served:
     appended: str
 
     def topic_for(self, client: KafkaClient) -> str:
-        """The topic that a client reads in most tests."""
         return self.plain if client.name in PLAIN else self.odd
 
 
@@ -77,7 +73,6 @@ def served(stack: Stack) -> Iterator[Served]:
 
 
 def produce_plain_records(stack: Stack, topic: str) -> None:
-    """Records of which no client is known that can't read them."""
     for part in range(40):
         made = (
             {
@@ -113,7 +108,6 @@ MADE: dict[str, Callable[[Path], KafkaClient]] = {
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], KafkaClient]:
-    """Each client, built once."""
     scratch = tmp_path_factory.mktemp("clients")
 
     @cache
@@ -141,7 +135,6 @@ def test_spark_streams_every_record(served: Served, made: Callable[[str], KafkaC
 
 
 def test_mirror_maker_copies_a_topic_and_its_groups(served: Served, tmp_path: Path) -> None:
-    """An archive is a cluster's source again: records in order, and the groups' offsets."""
     client, group = ConfluentKafka(), f"mirrored-{next(_NUMBERS)}"
     theirs = client.read(served.address, served.odd)
     client.read_as_member(served.address, served.odd, group, len(theirs))
@@ -160,14 +153,12 @@ def test_share_groups_are_refused_at_once(served: Served) -> None:
 
 
 def copied_records(stack: Stack, topic: str) -> list[Seen]:
-    """The target's records of a topic, by partition and offset."""
     if topic not in stack.admin.list_topics(timeout=20).topics:
         return []
     return list(ConfluentKafka().read(stack.bootstrap_servers, topic))
 
 
 def committed(stack: Stack, topic: str, group: str) -> dict[int, int]:
-    """The offset of a group of the target."""
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, number) for number in range(PARTITIONS)])
     (answer,) = stack.admin.list_consumer_group_offsets([asked]).values()
     return {partition.partition: partition.offset for partition in answer.result(20).topic_partitions}
@@ -190,7 +181,6 @@ def finds_offsets_by_time(client: KafkaClient, served: Served) -> None:
 
 
 def shares_a_group(client: KafkaClient, served: Served, protocol: str | None = None) -> None:
-    """Two members read every record between them; another one continues at their end, and gets the next commit."""
     group, topic = f"{client.name.rpartition('/')[2]}-{next(_NUMBERS)}", served.topic_for(client)
     theirs = [(each.partition, each.offset) for each in client.read(served.stack.bootstrap_servers, topic)]
     most = len(theirs) + 1
@@ -218,7 +208,6 @@ def shares_a_group_of_the_new_protocol(client: KafkaClient, served: Served) -> N
 
 
 def its_tools_read_and_move_groups(client: KafkaClient, served: Served) -> None:
-    """The console consumer prints what it prints of Kafka; `kafka-consumer-groups.sh` describes, resets and deletes."""
     tools, group = tools_of(client.version), f"tools-{next(_NUMBERS)}"
     kafka, here = served.stack.bootstrap_servers, served.address
     count = len(client.read(kafka, served.odd))

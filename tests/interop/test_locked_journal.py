@@ -1,4 +1,4 @@
-"""A bucket with Object Lock: trails are written, packed and signed there, and no version of an entry can be removed."""
+"""Trails in a bucket with Object Lock."""
 
 from __future__ import annotations
 

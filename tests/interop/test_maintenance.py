@@ -1,7 +1,7 @@
-"""Others maintain, change and spoil a table, alone and beside an archiver and a replay: nothing is lost in silence.
+"""Other engines maintain, change and damage a table: nothing is lost silently.
 
-With `make interop RECORD=1` the outcomes are written to docs/engines/maintenance.json, and the table of
-docs/engines/maintenance.md is made from them. Otherwise they have to be those.
+`make interop RECORD=1` writes docs/engines/maintenance.json and the table of maintenance.md. Otherwise outcomes must
+equal it.
 """
 
 from __future__ import annotations

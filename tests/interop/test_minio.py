@@ -1,4 +1,4 @@
-"""What S3 may do besides: buckets that keep versions or lock them, keys without rights, bytes changed on the way."""
+"""S3 with versions, locks and damage."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ def client(minio: MinioServer) -> Minio:
 
 
 class Archived:
-    """A topic archived in a bucket, beside an orphan that looks like an upload."""
-
     def __init__(self, stack: Stack, server: MinioServer, bucket: str) -> None:
         self.stack, self.bucket = stack, bucket
         self.topic = stack.topic()
@@ -74,7 +72,6 @@ class Archived:
         return from_archive(self.config, self.topic, 1) == from_kafka(self.stack, self.topic, 1)
 
     def versions(self, client: Minio, path: str) -> list[bool]:
-        """Of each version of an object: whether it is a delete marker."""
         name = path.removeprefix(f"s3://{self.bucket}/")
         found = client.list_objects(self.bucket, prefix=name, include_version=True, recursive=True)
         return sorted(each.is_delete_marker for each in found)
@@ -95,7 +92,7 @@ def archived(
 
 
 def test_where_versions_stay_an_orphan_is_hidden_and_not_gone(archived: Archived, client: Minio) -> None:
-    """A removal puts a delete marker on top; the bytes stay, and cost, until a rule of the bucket ends them."""
+    """A removal puts a delete marker on top; bytes stay, and cost, until a rule ends them."""
     report = archived.remove_orphans()
     assert [each.path for each in report.topics[0].deleted] == [archived.orphan]
     assert not report.topics[0].failures
@@ -122,7 +119,7 @@ def test_who_may_not_delete_is_told_so_and_loses_nothing(stack: Stack, minio: Mi
 
 @pytest.mark.parametrize("size", [1_000, 12_000_000])
 def test_bytes_changed_on_the_way_are_refused(minio: MinioServer, client: Minio, tmp_path: Path, size: int) -> None:
-    """Also those of a part: an upload of 12 MB has several."""
+    """Also bytes of a part: an upload of 12 MB has several."""
     bucket = unique("spoilt").replace("_", "-")
     client.make_bucket(bucket)
     file = SpoolFile.create(tmp_path / "spooled")

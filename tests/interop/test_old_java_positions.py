@@ -1,4 +1,4 @@
-"""Kafka's Java client of before 4.0: committed offsets with leader epochs, and the new protocol's first version."""
+"""Kafka's Java client before 4.0."""
 
 from __future__ import annotations
 

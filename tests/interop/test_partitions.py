@@ -1,7 +1,4 @@
-"""What engines make of tables that are partitioned by columns inside structs: right answers, and fewer files opened.
-
-Real flights, by three such columns. The store stands behind a proxy that notes every range that is read.
-"""
+"""Engines on tables partitioned by nested columns."""
 
 from __future__ import annotations
 
@@ -50,8 +47,6 @@ FILTERS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flights:
-    """The archived topic, and the stack with a store that notes what is read."""
-
     topic: str
     config: Path
     table: str

@@ -1,7 +1,7 @@
-"""How much of a table's files each engine reads to answer a question, as docs/engines/pruning.md tells.
+"""Engines read as few bytes as docs/engines/pruning.md says.
 
-The store stands behind a proxy that notes every range that is read. With `make interop RECORD=1` the numbers are
-written to docs/engines/pruning.json, and the tables of the page are made from them. Otherwise they have to be those.
+The store is behind a proxy that notes every range. `make interop RECORD=1` writes docs/engines/pruning.json and the
+page's tables. Otherwise numbers must equal it.
 """
 
 from __future__ import annotations
@@ -41,8 +41,6 @@ VERSIONS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """The orders' table, and the stack with a store that notes what is read."""
-
     orders: Orders
     stack: Stack
     proxy: CountingProxy

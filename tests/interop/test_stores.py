@@ -1,4 +1,4 @@
-"""An archive in each store: what goes in comes back, orphans are found, journals read, and failures named."""
+"""An archive in each store."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ LATER = 2 * 3600.0
 
 
 class Place(NamedTuple):
-    """A store, and the stack with a catalog whose tables are there."""
-
     store: Store
     stack: Stack
 
@@ -55,7 +53,7 @@ class Place(NamedTuple):
         self.stack.produce(topic, *records)
 
     def table(self, config: Path, topic: str) -> Table:
-        """The topic's table, by the archiver's own client: pyiceberg's doesn't open locations in Azure."""
+        """Use the archiver's client: pyiceberg's doesn't open locations in Azure."""
         return connect(self.stack.catalog_properties, timeout_seconds=60).load_table(
             load_config(config).topic(topic).table
         )
@@ -79,7 +77,7 @@ def spooled(path: Path, data: bytes) -> SpoolFile:
 
 
 def test_objects_go_in_and_come_back(place: Place, tmp_path: Path):
-    """The large one takes several parts, or blocks, to upload."""
+    """The large one takes several parts, or blocks."""
     objects, root = ObjectStore.of(place.store.properties), f"{place.store.root}/objects"
     large = bytes(range(256)) * 150_000
     assert objects.upload(spooled(tmp_path / "x", large), f"{root}/a/b/large.parquet") == len(large)
@@ -106,7 +104,6 @@ def test_objects_go_in_and_come_back(place: Place, tmp_path: Path):
 
 
 def test_an_archive_comes_back_byte_for_byte(place: Place, tmp_path: Path):
-    """Also with a schema that grew, and with a registry made again from the journal in the store."""
     topic = place.stack.topic(PARTITIONS)
     config = place.config(topic, value=schema(tmp_path, "string name = 1;"))
     place.produce(topic, 0)

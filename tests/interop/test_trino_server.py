@@ -1,4 +1,4 @@
-"""The launcher of Trino: it reads what pyiceberg wrote to the stack's catalog."""
+"""The launcher of Trino."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of Kafka's VerifiableConsumer at a served archive, judged as Kafka's system tests judge a broker's groups."""
+"""Kafka's VerifiableConsumer at a served archive."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def nodes(stack: Stack, topic: str, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-def test_members_join_leave_die_and_are_suspended_and_the_coordinator_begins_anew(
+def test_groups_survive_lost_members_and_a_new_coordinator(
     nodes: Nodes, topic: str, tmp_path: Path, protocol: str
 ) -> None:
     with VerifiableConsumers(

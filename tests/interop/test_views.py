@@ -1,4 +1,4 @@
-"""Views in engines that only `make interop` asks: Trino by a catalog's view, ClickHouse by the printed statement."""
+"""Views in Trino and ClickHouse."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ Rows = list[dict[str, Any]]
 
 
 def archived(stack: Stack, folder: Path) -> tuple[Path, str, Path]:
-    """An archived topic with files of two schemas: its configuration, its name and its .proto file."""
     proto = folder / "order.proto"
     proto.write_text(ORDER_PROTO)
     topic = stack.topic(2)
@@ -88,7 +87,7 @@ def test_trino_reads_the_view_that_spark_reads(stack: Stack, folder: Path) -> No
 
 
 def positional(rows: Rows, read_value: Any) -> list[str]:
-    """Rows without the names of structs' fields, which Trino's client gives otherwise than Arrow."""
+    """Return rows without struct field names, which Trino's client gives differently."""
     plain_rows = [
         {name: sorted((value or {}).items()) if name == "headers" else read_value(value) for name, value in row.items()}
         for row in rows
@@ -121,7 +120,6 @@ def from_structs(value: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def clickhouse(stack: Stack) -> Iterator[Clickhouse]:
-    """ClickHouse in its own process, with its own settings and the stack's catalog as the database `lake`."""
     here, told = stack.endpoints, stack.catalog_properties
     with running_clickhouse() as server:
         server.run("SET allow_database_iceberg = 1, session_timezone = 'UTC'")
@@ -149,7 +147,7 @@ def test_clickhouse_reads_a_view_over_files_of_several_schemas(
 
 
 def without_nulls(rows: Rows) -> list[str]:
-    """Rows in ClickHouse's form: text is bytes, and null structs, lists and maps are empty."""
+    """Return rows in ClickHouse's form: text is bytes, and null structs, lists and maps are empty."""
     made = [row | {"headers": sorted(dict(row["headers"] or {}).items())} for row in rows]
     ordered = sorted(made, key=lambda row: (row["kafka_partition"], row["kafka_offset"]))
     return [json.dumps(plain(_thin(row)), sort_keys=True) for row in ordered]

@@ -1,4 +1,4 @@
-"""What the producers are given to write: random messages of tests/producers' schemas, the same each time."""
+"""Random but repeatable messages for the producers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ COUNTS = {"producers.Order": 60, "producers.Claim": 60, "producers.OldOrder": 20
 
 @cache
 def descriptor_set() -> bytes:
-    """Both .proto files and what they import."""
     files = FileDescriptorSet.FromString(compile_files(FOLDER, ("order.proto", "claim.proto"), FileDescriptorSet()))
     for file in files.file:
         file.ClearField("source_code_info")
@@ -30,12 +29,11 @@ def descriptor_set() -> bytes:
 
 @cache
 def descriptor(message: str) -> Descriptor:
-    """A message type by its full name."""
     return find_descriptor(SourceSchema(descriptor_set=descriptor_set(), message=message))
 
 
 def content(message: str) -> list[bytes]:
-    """Messages as upb writes them; an OldOrder is given Orders, whose newer fields it doesn't know."""
+    """Return upb's messages; an OldOrder is an Order with unknown newer fields."""
     source = "producers.Order" if message == "producers.OldOrder" else message
     made = (random_message(seed, descriptor(source)) for seed in count())
     whole = (each.SerializeToString(deterministic=True) for each in made if each.IsInitialized())
@@ -43,7 +41,6 @@ def content(message: str) -> list[bytes]:
 
 
 def read_vector(producer: str) -> dict[str, list[bytes]]:
-    """What a producer wrote, by message type."""
     lines = lzma.decompress((VECTORS / f"{producer}.txt.xz").read_bytes()).decode("ascii").splitlines()
     found: dict[str, list[bytes]] = {}
     for line in lines:
@@ -53,6 +50,5 @@ def read_vector(producer: str) -> dict[str, list[bytes]]:
 
 
 def write_vector(producer: str, written: dict[str, list[bytes]]) -> None:
-    """Keep what a producer wrote."""
     text = "".join(f"{message} {data.hex()}\n" for message, values in written.items() for data in values)
     (VECTORS / f"{producer}.txt.xz").write_bytes(lzma.compress(text.encode("ascii"), preset=9))

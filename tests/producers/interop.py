@@ -1,8 +1,7 @@
-"""Has other languages' serializers write messages, and looks at what must be kept raw of it.
+"""Serializers of other languages write messages; measures the share kept raw.
 
-Usage: interop.py SCRATCH_FOLDER [--record]: builds each program whose toolchain is there, in the folder. Fails where
-what one writes now isn't what tests/vectors/producers has of it, as messages and in the share kept raw; `--record`
-replaces that.
+Usage: interop.py SCRATCH_FOLDER [--record]: builds each program whose toolchain is there. Fails if messages or share
+differ from tests/vectors/producers; `--record` replaces them.
 """
 
 from __future__ import annotations
@@ -25,13 +24,11 @@ NO_GROUPS = tuple(name for name in COUNTS if name != "producers.Claim")
 
 
 def run(*command: str | Path, folder: Path, given: bytes = b"") -> bytes:
-    """What a program writes to its standard output."""
     done = subprocess.run([str(each) for each in command], cwd=folder, input=given, stdout=subprocess.PIPE, check=True)
     return done.stdout
 
 
 def written_by(command: Sequence[str | Path], folder: Path, messages: Sequence[str]) -> dict[str, list[bytes]]:
-    """What a producer's program makes of the content, by message type."""
     given = [(message, value) for message in messages for value in content(message)]
     framed = b"".join(_frame(message.encode()) + _frame(value) for message, value in given)
     output = run(*command, folder=folder, given=framed)
@@ -62,7 +59,6 @@ def _protoc(scratch: Path) -> Path:
 
 
 def go(scratch: Path) -> dict[str, list[bytes]]:
-    """Google's Go library, generated code."""
     home = scratch / "go"
     shutil.copytree(FOLDER / "go", home, dirs_exist_ok=True)
     plugin = scratch / "protoc-gen-go"
@@ -77,7 +73,6 @@ def go(scratch: Path) -> dict[str, list[bytes]]:
 
 
 def java(scratch: Path) -> dict[str, list[bytes]]:
-    """Google's Java library, generated code."""
     protoc = _protoc(scratch)
     jar = scratch / f"protobuf-java-{PROTOBUF_JAVA}.jar"
     if not jar.exists():
@@ -113,24 +108,23 @@ def _javascript(scratch: Path) -> Path:
 
 
 def protobufjs(scratch: Path) -> dict[str, list[bytes]]:
-    """protobufjs, of messages with only the fields set that have something to say."""
+    """protobufjs with only the set fields."""
     return written_by(["node", "protobufjs.mjs", FOLDER], _javascript(scratch), NO_GROUPS)
 
 
 def protobufjs_defaults(scratch: Path) -> dict[str, list[bytes]]:
-    """protobufjs, of objects that have every scalar field, as applications often make them."""
+    """protobufjs with every scalar field, as applications often use it."""
     return written_by(["node", "protobufjs.mjs", FOLDER, "defaults"], _javascript(scratch), NO_GROUPS)
 
 
 def protobuf_es(scratch: Path) -> dict[str, list[bytes]]:
-    """Buf's library for JavaScript."""
     home = _javascript(scratch)
     (home / "schema.binpb").write_bytes(descriptor_set())
     return written_by(["node", "protobuf-es.mjs", "schema.binpb"], home, tuple(COUNTS))
 
 
 def prost(scratch: Path) -> dict[str, list[bytes]]:
-    """prost, the usual library of Rust; it has no groups, and forgets fields it doesn't know."""
+    """prost for Rust, which lacks groups and unknown fields."""
     home = scratch / "rust"
     shutil.copytree(FOLDER / "rust", home, dirs_exist_ok=True)
     for name in ("order.proto", "claim.proto"):
@@ -151,7 +145,7 @@ PRODUCERS: dict[str, tuple[Callable[[Path], dict[str, list[bytes]]], tuple[str, 
 
 
 def kept_raw(message: str, values: list[bytes]) -> int:
-    """How many values the columns alone don't give back; checks that encode gives all of them."""
+    """Count values that columns alone don't give back; encode must give all."""
     mapping = compile_mapping(descriptor(message))
     rows = mapping.decode(pa.array(values, pa.binary()))
     assert mapping.encode(rows).to_pylist() == values
@@ -169,7 +163,6 @@ def _as_messages(written: dict[str, list[bytes]]) -> list[str]:
 
 
 def main(scratch: Path, *, record: bool) -> None:
-    """Run every producer that can be built here."""
     ran = 0
     for name, (produce, tools) in PRODUCERS.items():
         missing = [tool for tool in tools if shutil.which(tool) is None]

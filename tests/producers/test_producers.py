@@ -1,4 +1,4 @@
-"""What other languages' serializers wrote: every byte comes back, and how much of it must be kept raw."""
+"""Values of other languages' serializers."""
 
 from __future__ import annotations
 

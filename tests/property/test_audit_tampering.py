@@ -1,4 +1,4 @@
-"""Whatever is done to a trail before its last checkpoint is found: entries changed, dropped, moved, cut off, forged."""
+"""Tampering with a trail."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ SIGNED, ALL = 30, 33
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
-    """Twelve entries in a pack, the rest alone; checkpoints over 10, 20 and 30 of 33 entries."""
     trail = Written.begin(tmp_path_factory.mktemp("audit") / "of_orders", PackLimits(least=4))
     for number, act in enumerate(acts(ALL), 1):
         trail.add(act)
@@ -73,7 +72,7 @@ def test_a_changed_byte_is_found(written: Written, key: PublicKey, copies: Path,
 
 @given(data=st.data())
 def test_a_dropped_object_is_found(written: Written, key: PublicKey, copies: Path, data: st.DataObject) -> None:
-    """All but what comes after the last checkpoint, and the last checkpoint itself."""
+    """Except after the last checkpoint, and the last checkpoint itself."""
     target = copy_of(written, copies)
     names = sorted(entry.name for entry in target.iterdir())
     free = [name for name in names if name.startswith("checkpoint-")][-1:]
@@ -101,7 +100,7 @@ def test_objects_in_each_others_places_are_found(
 
 @given(start=st.integers(13, SIGNED))
 def test_a_chain_forged_from_an_entry_on_is_found(written: Written, key: PublicKey, copies: Path, start: int) -> None:
-    """Somebody without the key changes an entry, and computes every hash after it again."""
+    """A forger without the key computes all later hashes again."""
     target = copy_of(written, copies)
     forged = Written(path=target, signing=written.signing, head=EMPTY)
     drafts = [Draft.from_json(json.loads(line.data)) for line in written.folder.lines()]
@@ -133,10 +132,8 @@ def test_a_trail_cut_off_before_a_checkpoint_is_found(
     assert "truncated" in {problem.kind for problem in report.problems}
 
 
-def test_what_was_cut_off_with_its_checkpoint_is_found_by_one_that_was_kept(
-    written: Written, key: PublicKey, copies: Path
-) -> None:
-    """By the store alone this can't be seen: the trail is as it was at the checkpoint before."""
+def test_entries_cut_off_with_a_kept_checkpoint_are_found(written: Written, key: PublicKey, copies: Path) -> None:
+    """The store alone can't show it: the trail is as at the checkpoint before."""
     target = copy_of(written, copies)
     last = max(target.glob("checkpoint-*"))
     kept = {"kept.json": last.read_bytes()}

@@ -1,4 +1,4 @@
-"""Any Avro schema, any bytes: fastavro and the kernel agree, Java's rules say what fails, and every byte comes back."""
+"""The Avro kernel against fastavro and Java's rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.support.schemas.strategies_avro import Case, cases, mapping_of, shown
 
 
 def checked(mapping: AvroMapping, values: list[bytes | None]) -> list[Any]:
-    """The rows of the values, after their bytes came back: of whole arrays, and of parts of them."""
     rows = mapping.decode(pa.array(values, pa.binary()))
     rows.validate(full=True)
     assert mapping.encode(rows).to_pylist() == values
@@ -48,7 +47,6 @@ def test_other_bytes_come_back_and_fail_as_java_does(case: Case, data: st.DataOb
 
 
 def mutants(value: bytes) -> st.SearchStrategy[bytes]:
-    """Bytes like a value: cut, with a byte changed, put in or taken out, or any bytes."""
     places = st.integers(0, len(value))
     return st.one_of(
         places.map(lambda at: value[:at]),

@@ -1,4 +1,4 @@
-"""The rule of `ingest_timestamp`: the clock against its definition, and over random logs with wild clocks."""
+"""The clock of `ingest_timestamp` against its definition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ gaps = st.one_of(
 
 
 def by_definition(log: Log) -> list[int]:
-    """The clock's rule, written a second time without vectors, windows over the whole log."""
     times = [time for time, _ in log]
     answer: list[int] = []
     last_kept: int | None = None
@@ -39,7 +38,7 @@ def by_definition(log: Log) -> list[int]:
             held += log[last][1]
 
         def near(one: int, other: int, last: int = last) -> bool:
-            """Whether both are near; a batch that isn't there, or isn't visible, contradicts nothing."""
+            """A batch that is missing or invisible contradicts nothing."""
             if one < 0 or other > last:
                 return True
             return abs(times[one] - times[other]) <= NEAR_MS
@@ -77,7 +76,6 @@ def test_values_follow_the_definition(log: Log, cuts: list[int]) -> None:
 
 
 def archived(times: list[int]) -> list[list[int]]:
-    """The values that the rows of each file get, by the real clock and the real rotation."""
     clock = IngestClock()
     values = np.array(times, np.int64)
     sizes = np.ones(len(values), np.int64)
@@ -98,7 +96,6 @@ def archived(times: list[int]) -> list[list[int]]:
     wild=st.dictionaries(st.integers(0, 16), wild_times),
 )
 def test_confirmed_batches_are_ten_minutes_off_at_most(steps: list[int], wild: dict[int, int]) -> None:
-    """Any log, forwards, backwards and with wild clocks: what both neighbours confirm keeps its time."""
     times = [START]
     for step in steps:
         times.append(min(max(times[-1] + step, 0), PLAN))
@@ -115,7 +112,6 @@ def test_confirmed_batches_are_ten_minutes_off_at_most(steps: list[int], wild: d
     wild=st.dictionaries(st.integers(0, 40), wild_times, max_size=12),
 )
 def test_wild_minority_moves_no_other_batch(steps: list[int], wild: dict[int, int]) -> None:
-    """Backfills and slow topics with a wild clock in at most every third batch: the other two keep their times."""
     times = np.minimum(START + np.cumsum([0, *steps]), PLAN).tolist()
     chosen = {3 * place + 1: time for place, time in wild.items() if 3 * place + 2 < len(times)}
     files = archived([chosen.get(place, time) for place, time in enumerate(times)])

@@ -1,4 +1,4 @@
-"""Any schema with any of its fields excluded, or as extensions: upb and the kernel agree, and every byte comes back."""
+"""Excluded fields and extensions against upb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two archivers, any order of failures: every offset is in the table once, and nobody believes otherwise."""
+"""Two archivers with any failures."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ REFUSALS = (BadRequestError, ForbiddenError, AuthorizationExpiredError)
 class Step:
     """One archiver archives this many offsets.
 
-    `fates` are of its requests, `arrivals` how many late requests arrive before each of them. `older` is how many
-    states each of its loads lags behind.
+    `fates` are of its requests, `arrivals` the late requests before each. `older`: states by which each load lags
+    behind.
     """
 
     archiver: int
@@ -68,8 +68,6 @@ STEPS = st.lists(
 
 @dataclass
 class World:
-    """The catalog, requests still under way, and what each archiver has staged and believes."""
-
     catalog: MemoryCatalog
     under_way: list[Attempt] = field(default_factory=list)
     staged: dict[int, list[TranslatedRange]] = field(default_factory=lambda: {0: [], 1: []})
@@ -161,7 +159,7 @@ class World:
 
 
 def beside_others(fate: str, *older: int) -> list[Step]:
-    """Another partition moves the table, then this fate befalls the attempt; `older` are its later loads."""
+    """Another partition moves the table before the attempt; `older` are its later loads."""
     fates = ("others commit first", fate)
     return [Step(archiver=0, offsets=2, fates=fates, arrivals=(), older=(0, 0, *older))]
 

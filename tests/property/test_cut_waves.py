@@ -1,6 +1,6 @@
-"""Two archivers cut one partition at once; tasks stop early, fail, and end in any order: every batch is taken once.
+"""Two archivers cut a partition.
 
-The log, the tasks and the fence are models a few lines long; cutting, waves and the chain are the job's own.
+Log, tasks and fence are short models.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.support.catalog.memory import span
 
 @dataclass(frozen=True)
 class Batch:
-    """Offsets of a batch, both included."""
+    """Both offsets included."""
 
     base: int
     last: int
@@ -29,7 +29,6 @@ class Batch:
 
 @st.composite
 def logs(draw: st.DrawFn) -> tuple[Batch, ...]:
-    """Batches of one to nine offsets with gaps between some of them."""
     batches: list[Batch] = []
     offset = 0
     for gap, length in draw(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=40)):
@@ -40,8 +39,6 @@ def logs(draw: st.DrawFn) -> tuple[Batch, ...]:
 
 @dataclass
 class World:
-    """A log, the fence before the table, and which batches each range holds."""
-
     log: tuple[Batch, ...]
     end: int = 0
     accepted: list[TranslatedRange] = field(default_factory=list)
@@ -61,7 +58,7 @@ class World:
                 self.refused.append(item)
 
     def task(self, planned: PlannedRange, batches: int, file_every: int) -> tuple[TranslatedRange, ...]:
-        """A task that stops after a number of batches (0: never starts), with a file for every `file_every`."""
+        """A task that stops after some batches (0: never starts), with a file for every `file_every`."""
         head = [item for item in self.log if item.base < planned.start_offset <= item.last]
         owned = [item for item in self.log if planned.start_offset <= item.base < planned.end_offset]
         begin = planned.start_offset
@@ -83,8 +80,6 @@ class World:
 
 
 class Archiver:
-    """One driver: plans a wave when its tasks are done, else takes the result of one of them."""
-
     def __init__(self, world: World, limits: WaveLimits) -> None:
         self._world = world
         self._limits = limits
@@ -130,7 +125,7 @@ def test_every_batch_is_taken_once(
 def test_one_archiver_does_nothing_twice(
     log: tuple[Batch, ...], steps: list[tuple[int, int, int, int]], slots: int, task_bytes: int
 ) -> None:
-    """Whatever stops or fails: ranges behind a gap wait for it, and nothing is refused."""
+    """Ranges behind a gap wait for it, and nothing is refused."""
     world = World(log)
     archiver = Archiver(world, WaveLimits(slots=slots, most_tasks=100, task_bytes=task_bytes, tasks_per_partition=16))
     for _, which, batches, file_every in (*steps, *[(0, 1, 1_000, 3)] * 400):

@@ -1,4 +1,4 @@
-"""However fetches cut a log, the same groups with the same times come out, and the same bytes in the same files."""
+"""Any fetches of a log give the same files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random histories of schemas: what must hold of a table's columns whatever people do to their .proto."""
+"""Field ids in random histories of schemas."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def messages(draw: st.DrawFn, name: str) -> DescriptorProto:
 
 
 def into_oneofs(draw: st.DrawFn, message: DescriptorProto) -> None:
-    """Makes some singular fields members of one of two oneofs."""
     members: dict[str, list[FieldDescriptorProto]] = {"p": [], "q": []}
     for field in message.field:
         choice = draw(st.sampled_from(("", "", "p", "q")))
@@ -132,7 +131,6 @@ def run(history: list[tuple[FileDescriptorProto, MappingOptions]]) -> list[Assig
 
 
 def columns(kind: IcebergType, parent: int = 0) -> dict[int, tuple[int, NestedField]]:
-    """Every column by id, with its parent's id."""
     match kind:
         case StructType():
             inner = list(kind.fields)
@@ -264,8 +262,6 @@ HOURS = (0.01, 0.6, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """Which of a history's schemas is looked up, how often in a row, and at which interval in hours."""
-
     which: int
     times: int
     hours: float
@@ -277,8 +273,6 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returns:
-    """Schemas, and lookups: each once, then the first again, then any."""
-
     made: list[tuple[FileDescriptorProto, MappingOptions]]
     moved: list[int]
     asked: list[Asked]
@@ -286,7 +280,6 @@ class Returns:
 
 @st.composite
 def moved_oneofs(draw: st.DrawFn, file: FileDescriptorProto) -> FileDescriptorProto:
-    """The same fields in other oneofs, or in none."""
     other = FileDescriptorProto.FromString(file.SerializeToString())
     for message in other.message_type:
         del message.oneof_decl[:]
@@ -316,7 +309,7 @@ def returns(draw: st.DrawFn) -> Returns:
 
 @quick
 @given(returns())
-def test_schemas_that_return_have_their_columns_at_once_and_their_names_in_time(history: Returns) -> None:
+def test_returning_schemas_have_columns_at_once_names_later(history: Returns) -> None:
     state, now = LedgerState(), datetime(2026, 1, 1, tzinfo=UTC)
     rows: dict[int, RowMapping] = {}
     for position, item in enumerate(history.asked):

@@ -1,4 +1,4 @@
-"""A search gives what a scan gives: random tables, rewrites, deletes and conditions, judged by plain Python."""
+"""Searches equal scans."""
 
 from __future__ import annotations
 
@@ -45,8 +45,6 @@ FILTERED = ("key.__raw__", "val.id", "val.name")
 
 @dataclass(frozen=True)
 class SentRecord:
-    """What one record is, apart from its table."""
-
     partition: int
     offset: int
     key: bytes | None
@@ -67,7 +65,6 @@ Holds = Callable[[SentRecord], bool | None]
 
 @st.composite
 def tables(draw: st.DrawFn) -> list[tuple[int, list[SentRecord]]]:
-    """Files in order of archiving: the schema version of each and its records."""
     ends: Counter[int] = Counter()
     files = []
     version = 1
@@ -212,8 +209,6 @@ INJURIES = st.sampled_from([None, None, None, "cut", "flipped", "swapped", "gone
 
 
 class SearchedTopic:
-    """A table of these files, and the records that it still has."""
-
     def __init__(self, folder: Path, files: list[tuple[int, list[SentRecord]]]) -> None:
         first = assign(LedgerState(), value=compile_text(FIRST))
         second = assign(first.state, value=compile_text(SECOND))
@@ -256,13 +251,11 @@ class SearchedTopic:
             )
 
     def build_index(self, folder: Path) -> None:
-        """Index the files of now, a run for each."""
         self.index = self.index or LakeIndex(self.lake, folder, *INDEXED, memory=1)
         report = self.index.build(registry=lambda *_: self, ledger=lambda *_: self.state)
         assert not report.failures
 
     def injure_index(self, kind: str, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
-        """Cut, flip, swap or remove an object of a run."""
         assert self.index is not None
         path = draw(st.sampled_from(self.index.objects()))
         data = path.read_bytes()
@@ -289,7 +282,6 @@ class SearchedTopic:
         self.records = [record for record in self.records if (record.partition, record.offset) != gone]
 
     def row_mapping(self, version: int) -> RowMapping:
-        """The mapping of files that other engines rewrote."""
         return {made.row.schema_version: made.row for made in self.versions}[version]
 
     def search(self, query: FindQuery) -> Search:
@@ -302,7 +294,6 @@ class SearchedTopic:
         return Search(query=query, sources=[FindSource.open(query, opens, report)], report=report, parallel=3)
 
     def replayed(self, where: str) -> list[tuple[int, int]]:
-        """Partitions and offsets that `replay --where` gives."""
         archive = self.lake.archive(registry=lambda *_: self, ledger=lambda *_: self.state)
         selected = SelectedRecords.of(archive, Selection.parse(where=where))
         ranges = [RowRange(partition=it, start_offset=archive.snapshot.first_offsets.get(it, 0)) for it in range(3)]

@@ -1,4 +1,4 @@
-"""Kills, power cuts and disk errors between any two steps: every acknowledged row is in the table once, in order."""
+"""Kills, power cuts and disk errors of the intake."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ FAULTS = st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["power", "kill"
 
 @dataclass
 class Client:
-    """Sends batches in order, and again until they are acknowledged."""
-
     name: str
     incarnation: int = 0
     batches: list[dict[int, list[bytes]]] = field(default_factory=list)
@@ -57,7 +55,6 @@ class Client:
         self.batches.append(parts)
 
     def take(self, outcome: Acknowledgement) -> None:
-        """A repeated batch has the answer of before."""
         assert self.answers.setdefault(outcome.batch_id, outcome) == outcome
 
 
@@ -130,13 +127,12 @@ class World:
             client.incarnation = position.incarnation
 
     def end(self, *, with_power: bool) -> None:
-        """The process is killed, with or without the machine."""
+        """Kill the process, with or without the machine."""
         if with_power:
             self.disk.cut_power(self.chosen.randrange)
         self.log = None
 
     def finish(self) -> None:
-        """Clients send again all that was not acknowledged."""
         self.faults_left, self.faults = self.faults, []
         for _ in range(50):
             left = [client for client in self.clients if len(client.answers) < len(client.batches)]
@@ -153,7 +149,6 @@ class World:
         write_turn(log, self.archive, topic="t")
 
     def check_covered(self) -> None:
-        """The state that is kept without the log agrees with the table, batch by batch."""
         ends = self.archive.accepted_ends()
         kept = IntakeState.from_json(covered_state(self.archive.states, ends), most_clients=10)
         assert {partition: end for partition, end in kept.next_offsets.items() if end} == ends
@@ -213,7 +208,6 @@ def test_acknowledged_rows_reach_the_table_once(
 
 
 def scenario(world: World) -> None:
-    """Several segments and turns, a fence, repeated batches, and a start in between."""
     for round_ in range(2):
         for client in world.clients:
             for seed in range(3):

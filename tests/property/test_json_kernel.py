@@ -1,4 +1,4 @@
-"""Any JSON Schema, any bytes: CPython's json and the kernel agree on what is JSON, and every byte comes back."""
+"""The JSON kernel against CPython's json."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.support.schemas.strategies_json import ANYTHING, WRITERS, Case, cases
 
 
 def checked(mapping: JsonMapping, values: list[bytes | None]) -> list[Any]:
-    """The rows of the values, after their bytes came back: of whole arrays, and of parts of them."""
     rows = mapping.decode(pa.array(values, pa.binary()))
     rows.validate(full=True)
     assert mapping.encode(rows).to_pylist() == values
@@ -80,7 +79,6 @@ def test_other_bytes_come_back_and_fail_as_rfc_says(case: Case, data: st.DataObj
 
 
 def mutants(value: bytes) -> st.SearchStrategy[bytes]:
-    """Bytes like a value: cut, with a byte changed or put in, or any bytes."""
     places = st.integers(0, len(value))
     pieces = st.one_of(
         st.binary(min_size=1, max_size=2),

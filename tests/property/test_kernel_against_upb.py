@@ -1,4 +1,4 @@
-"""Any schema, any bytes: upb and the kernel agree, and every byte comes back."""
+"""Any schema and bytes against upb."""
 
 from __future__ import annotations
 

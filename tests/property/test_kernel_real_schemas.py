@@ -1,4 +1,4 @@
-"""Schemas that people use: recursive, wide, oneofs and options by the dozen; and real bytes for one of them."""
+"""Published schemas against upb."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ MESSAGES = (
 
 
 def alone(module: str, message: str) -> Descriptor:
-    """A message type in a pool without the extensions that other files add to it."""
     descriptor = importlib.import_module(module).DESCRIPTOR.message_types_by_name[message]
     return find_descriptor(closure(descriptor))
 

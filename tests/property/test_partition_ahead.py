@@ -1,7 +1,4 @@
-"""Partitions whose offset in the table others set back, and requests that are lost: each offset is in the table once.
-
-The others go on meanwhile, and what waited is committed once the offset is right again.
-"""
+"""Partitions set back, and lost requests."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ FATES = ("answered", "answer lost", "request lost", "late", "told of a conflict"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Offsets that each partition archives; partitions set back or right before the commit; fates of its requests."""
+    """Archived offsets; partitions set back or right before the commit; fates of its requests."""
 
     offsets: tuple[int, ...]
     set_back: frozenset[int]
@@ -54,8 +51,6 @@ STEPS = st.lists(
 
 @dataclass
 class World:
-    """A table, the registry's word, requests still under way, and all ranges there ever were."""
-
     folder: Path
     memory: MemoryCatalog
     staged: StagedRanges = field(default_factory=StagedRanges)
@@ -109,12 +104,12 @@ class World:
                 self.memory.apply(late)
 
     def set_back(self, partition: int) -> None:
-        """Only if the registry knows of something in the table: what is in doubt begins after that."""
+        """Only if the registry has ranges in the table: doubtful ones begin after them."""
         if any(self.known[value].partition == partition for value in self.staged.landed):
             set_offset(self.memory, partition, 0)
 
     def set_right(self, partition: int) -> None:
-        """To what the table has, as an operator finds it in an earlier metadata file."""
+        """To the table's content, as an operator finds it in an earlier metadata file."""
         chain = self.chain(partition)
         if chain:
             set_offset(self.memory, partition, chain[-1][1])

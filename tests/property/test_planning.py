@@ -1,4 +1,4 @@
-"""Files planned from compact columns are those that pyiceberg plans from whole manifests, and so are their deletes."""
+"""Plans equal pyiceberg's."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ def pairs(least: int, most: int) -> st.SearchStrategy[tuple[int, int] | None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """The contents of a manifest."""
-
     files: list[DataFile]
     spec: PartitionSpec
     sequence: int
@@ -43,7 +41,6 @@ class Manifest:
 
 @st.composite
 def manifests(draw: st.DrawFn) -> list[Manifest]:
-    """Manifests of data files and of position deletes, under three specs, with sequence numbers in any order."""
     result = []
     paths = iter(draw(st.permutations(PATHS)))
     for _ in range(draw(st.integers(1, 4))):

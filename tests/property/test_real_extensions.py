@@ -1,4 +1,4 @@
-"""Extensions that people use, as columns: the options of real schemas, with the bytes that protoc wrote for them."""
+"""Published extensions as columns."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ MOST_VALUES = 300
 
 @cache
 def extensions(package: str) -> dict[str, list[str]]:
-    """Names of a package's extensions by the message they extend."""
     result: defaultdict[str, list[str]] = defaultdict(list)
     for file in protos(package).values():
         for name, extension in extensions_of(file):
@@ -34,13 +33,11 @@ def extensions(package: str) -> dict[str, list[str]]:
 
 
 def mapped(package: str, extendee: str) -> MessageMapping:
-    """The extended message, with all its extensions as columns."""
     pool = next(iter(messages(package).values())).file.pool
     return compile_mapping(pool.FindMessageTypeByName(extendee), extensions=extensions(package)[extendee])
 
 
 def options(package: str) -> Iterator[Any]:
-    """The options of everything that a package declares."""
     for file in protos(package).values():
         yield file.options
         for service in file.service:

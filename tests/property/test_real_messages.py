@@ -1,4 +1,4 @@
-"""Messages of schemas nobody here wrote: upb and the kernel agree, every byte comes back, nothing is kept raw."""
+"""Published messages against upb."""
 
 from __future__ import annotations
 

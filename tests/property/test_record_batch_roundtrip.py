@@ -1,4 +1,4 @@
-"""Whatever records two other libraries write and read, the columns hold, and give their batches again."""
+"""Record batches of two other libraries."""
 
 from __future__ import annotations
 

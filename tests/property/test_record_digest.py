@@ -1,4 +1,4 @@
-"""The digest tells records apart, and nothing else: order, cuts and the side they are read from don't matter."""
+"""The digest of records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def batch_of(records: list[SeenRecord]) -> pa.RecordBatch:
 
 
 def parsed(octets: bytes) -> SeenRecord:
-    """The record that an encoding stands for; it being found proves that no two records share one."""
+    """Decode a record; so no two share an encoding."""
     source = BytesIO(octets)
 
     def numbers(layout: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Any sorted batches, merged a piece at a time, are what sorting them all together gives."""
+"""Merged sorted batches equal one sort."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def batch(offsets: list[int]) -> pa.RecordBatch:
 
 @st.composite
 def scattered(draw: st.DrawFn) -> list[pa.RecordBatch]:
-    """Distinct offsets dealt to batches."""
     offsets = draw(st.lists(st.integers(0, 300), unique=True, max_size=120))
     owners = draw(st.lists(st.integers(0, 5), min_size=len(offsets), max_size=len(offsets)))
     dealt = [[offset for offset, owner in zip(offsets, owners, strict=True) if owner == value] for value in range(6)]

@@ -1,4 +1,4 @@
-"""What holds for every sequence of times: files never mix partitions, times never fall, every batch is placed once."""
+"""Rotation of files at any times."""
 
 from __future__ import annotations
 

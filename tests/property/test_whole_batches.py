@@ -1,4 +1,4 @@
-"""Any log, archived and fetched again, has the batches and records that it had; aiokafka reads the same in both."""
+"""Any log returns with the same batches."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TRANSACTIONAL = 0b10000
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The bytes of a log up to `end`, the batches that a consumer is given of it, and what was aborted."""
+    """A log's bytes up to `end`, its visible batches, and aborted ones."""
 
     data: bytes
     end: int
@@ -97,7 +97,6 @@ def seen_by_aiokafka(data: bytes) -> list[tuple[Any, ...]]:
 
 
 def compared(batch: bytes) -> dict[str, int]:
-    """The header without what compression decides."""
     return {name: value for name, value in header_of(batch).items() if name not in ("length", "crc")}
 
 

@@ -1,4 +1,4 @@
-"""The rows of values that are decoded together are bounded, in each format."""
+"""The rows of values decoded together are bounded."""
 
 from __future__ import annotations
 

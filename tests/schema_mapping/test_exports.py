@@ -1,4 +1,4 @@
-"""The names that the package exports: all exist, and none is imported before it is used."""
+"""Exported names exist, and are imported at first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ledger rebuilt from mappings equals the original one, after every kind of change."""
+"""A ledger rebuilt from mappings equals the original one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ STEPS = (
 
 
 def history(*, table_grows: int = 0) -> tuple[LedgerState, list[RowMapping]]:
-    """A ledger after all steps, and each version's mapping. Other engines may add columns to the table in between."""
     state, rows = LedgerState(), []
     for body in STEPS:
         result = assign(state.at_least(state.last_id + table_grows), key=fields("int32 k = 1;"), value=fields(body))
@@ -53,7 +52,7 @@ def test_a_version_that_changed_nothing_may_be_missing() -> None:
     assert [version.version for version in again.versions] == [1, 2, 3]
 
 
-def test_columns_of_a_version_that_is_missing_are_never_given_again() -> None:
+def test_columns_of_a_missing_version_are_never_assigned_again() -> None:
     state, rows = history()
     again = rebuild_ledger([rows[0], *rows[2:]])
     assert again.last_id == state.last_id

@@ -1,4 +1,4 @@
-"""What a server loads ahead is what the first values need."""
+"""A server loads modules ahead for the first values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a file, their fixed ids, and a version's mapping read back from what was stored."""
+"""Columns of files, fixed ids, and stored mappings."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_a_version_is_rebuilt_from_its_json() -> None:
         assert again.arrow_schema.equals(row.arrow_schema, check_metadata=True)
 
 
-def test_values_of_every_version_are_encoded_back_by_the_rebuilt_mapping() -> None:
+def test_rebuilt_mapping_encodes_values_of_every_version() -> None:
     state, written = LedgerState(), []
     for body, value in (
         ("int32 a = 1; string old = 2;", {"a": 7, "old": "x"}),

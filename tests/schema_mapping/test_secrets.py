@@ -1,4 +1,4 @@
-"""URIs are shown without secrets, on their own and within messages of other libraries."""
+"""URIs without secrets."""
 
 from __future__ import annotations
 

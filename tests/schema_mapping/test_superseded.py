@@ -1,4 +1,4 @@
-"""Which older columns a newer one took the place of, and whether their values can be cast to its type."""
+"""Superseded columns, and whether their values can be cast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A schema that was seen before has its table's columns from before, and tables with the same columns share them."""
+"""A known schema shares its table's earlier columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Value formats: looked up by name, and a second format that needs only the protocols."""
+"""Value formats by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of the segment format: whoever adds one implements these."""
+"""Types of the segment format's interface."""
 
 from __future__ import annotations
 

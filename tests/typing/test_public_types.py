@@ -1,4 +1,4 @@
-"""The modules here state the types of what others call; `make check` has mypy read them."""
+"""Types of public calls, for mypy in `make check`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EVERY_METHOD = {ReplayConsumer: "replay", ReplayMessage: "replay", LocalStack: "
 
 
 def asserted(module: str) -> set[str]:
-    """Names of the attributes that stand in the first argument of an `assert_type`."""
+    """Return attribute names in first arguments of `assert_type`."""
     calls = (node for node in ast.walk(ast.parse((HERE / f"{module}.py").read_text())) if isinstance(node, ast.Call))
     stated = (call.args[0] for call in calls if isinstance(call.func, ast.Name) and call.func.id == "assert_type")
     return {node.attr for first in stated for node in ast.walk(first) if isinstance(node, ast.Attribute)}

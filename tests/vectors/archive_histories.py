@@ -1,4 +1,4 @@
-"""What happened to the topics of a kept archive: five histories, played on real servers by `make_archive.py`."""
+"""Histories of a kept archive's topics, played by `make_archive.py`."""
 
 from __future__ import annotations
 
@@ -100,9 +100,9 @@ SECTIONS: dict[str, dict[str, Any]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Making:
-    """An archive in the making: its servers, and all that was ever read from the broker.
+    """An archive in the making: its servers, and all records read from the broker.
 
-    `sections` are the topics' sections as they are now; `config` is the file that has them.
+    `sections` are the topics' current ones, in the file `config`.
     """
 
     stack: Stack
@@ -112,14 +112,12 @@ class Making:
     fates: dict[tuple[str, int, int], Fate] = field(default_factory=dict)
 
     def produce(self, topic: str, messages: Iterable[dict[str, Any]], *, codec: str = "zstd") -> None:
-        """Batches of a few records each."""
         self.stack.produce(topic, *messages, compression_type=codec, batch_num_messages=7)
 
     def archive(self, topic: str) -> None:
         archive_once(self.config, topic)
 
     def note(self, topic: str, fate: Fate, which: Callable[[Seen], bool] = lambda _: True) -> None:
-        """Read a topic from the broker. The records that are new or still archived, and chosen, have this fate now."""
         wait_until_decided(self.stack, topic, PARTITIONS)
         for record in from_kafka(self.stack, topic, PARTITIONS):
             place = (topic, record.partition, record.offset)
@@ -128,7 +126,6 @@ class Making:
             self.fates[place] = fate if is_open and which(record) else self.fates.get(place, Fate.ARCHIVED)
 
     def kept(self) -> list[KeptRecord]:
-        """Every record with its fate, by topic, partition and offset."""
         return [
             KeptRecord(topic=place[0], seen=self.records[place], fate=self.fates[place])
             for place in sorted(self.records)
@@ -142,12 +139,11 @@ class Making:
         self.config.write_text(text.replace(before, to_toml({"topics": {topic: self.sections[topic]}})))
 
     def erase(self, topic: str, where: str) -> bool:
-        """Whether no object has the records any more."""
         return Erase(load_config(self.config), topic, Where.parse(where), engine=InlineEngine()).run().succeeded
 
 
 def orders(making: Making) -> None:
-    """Three versions of a schema, poison values, headers, transactions; rows that a later version decoded again."""
+    """Three schema versions, poison values, headers, transactions, reprocessed rows."""
     making.stack.topic(PARTITIONS, name="orders")
     proto = making.config.with_name("orders.proto")
     for version, text in enumerate(ORDERS):
@@ -167,7 +163,7 @@ def orders(making: Making) -> None:
 
 
 def customers(making: Making) -> None:
-    """An erasure that is finished, one that a tag keeps open, a hold that was released, and one that is in force."""
+    """Finished and open erasures, a released hold and one in force."""
     making.stack.topic(PARTITIONS, name="customers")
     for turn in range(3):
         making.produce("customers", (_customer(number) for number in range(turn * 50, turn * 50 + 50)))
@@ -185,7 +181,7 @@ def customers(making: Making) -> None:
 
 
 def events(making: Making) -> None:
-    """Retired twice, with lost offsets that were accepted; compacted, and archived on."""
+    """Retired twice, with accepted losses; compacted, and archived on."""
     making.stack.topic(PARTITIONS, name="events", config={"message.timestamp.type": "LogAppendTime"})
 
     def day(number: int) -> None:
@@ -215,7 +211,7 @@ def events(making: Making) -> None:
 
 
 def shipments(making: Making) -> None:
-    """Partitioned by columns, compacted, repartitioned, and archived on: files of two partition specs."""
+    """Partitioned by columns, compacted, repartitioned: files of two specs."""
     making.stack.topic(PARTITIONS, name="shipments")
     for turn in range(4):
         if turn == 2:
@@ -228,7 +224,7 @@ def shipments(making: Making) -> None:
 
 
 def payments(making: Making, spark: SparkEngine) -> None:
-    """Other engines at work: a rewrite of all files, rows deleted in both ways, some of them brought back."""
+    """Other engines: all files rewritten, rows deleted in both ways, some restored."""
     table = load_config(making.config).topic("payments").table
 
     def run(statement: str) -> None:
@@ -262,7 +258,7 @@ def payments(making: Making, spark: SparkEngine) -> None:
 
 
 def interrupt(making: Making) -> None:
-    """Jobs killed before and after a commit, a compaction that failed before its commit, records that wait in Kafka."""
+    """Jobs killed before and after a commit, a failed compaction, waiting records."""
     making.produce("orders", (_order(2, 2_000 + number) for number in range(20)))
     making.note("orders", Fate.STAGED, _is_new(making, "orders"))
     _kill(making, "orders", "before_commit")
@@ -279,7 +275,6 @@ def interrupt(making: Making) -> None:
 
 
 def _kill(making: Making, topic: str, point: str) -> None:
-    """Kill a job of this topic alone at a fault point."""
     text = making.config.read_text()
     for section in sorted(making.sections.keys() - {topic}):
         text = text.replace(to_toml({"topics": {section: making.sections[section]}}), "")
@@ -300,7 +295,6 @@ def _is_new(making: Making, topic: str) -> Callable[[Seen], bool]:
 
 
 def _order(version: int, number: int) -> dict[str, Any]:
-    """A record with an order as Google's library encodes it, or with a value that a schema can't take as it is."""
     made = message_factory.GetMessageClass(descriptor_of(ORDERS[version], "shop.Order"))(id=number + 1)
     setattr(made, "customer" if version == 0 else "client", ("", "Zoë", "日本", "x" * 40)[number % 4])
     for each in range(number % 3):

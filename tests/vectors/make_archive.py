@@ -1,10 +1,9 @@
-"""Writes `archive-VERSION` beside this file: an archive as this version of the archiver leaves it.
+"""Writes `archive-VERSION`: an archive of this version of the archiver.
 
     unshare --uts sh -c 'hostname archive && python -m tests.vectors.make_archive 0.1'
 
-It takes two minutes. Entries of the audit trail name the host that made them, so the host has a neutral name. A folder
-that is there is never made again, since it is what that version left: give the version that is released next.
-docs/testing.md says what is in it.
+It takes two minutes. Audit entries name their host, so it has a neutral name. Existing folders stay: name the version
+that is released next. docs/testing.md describes the content.
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ SUMMED = ("customers", "events")
 
 
 def make(version: str, scratch: Path) -> None:
-    """Play the histories in a new stack, then write what its servers have."""
     kept = KeptArchive.of_version(version)
     if kept.folder.exists():
         raise FileExistsError(f"{kept.folder} is kept as it is: give another version")
@@ -103,7 +101,6 @@ def _play(making: histories.Making) -> None:
 
 
 def _serve(making: histories.Making) -> None:
-    """Add a user, and have a group commit offsets."""
     password = making.config.with_name("password")
     password.write_text(PASSWORD)
     _command(making, "users", "add", USER, "--password-file", str(password), "--iterations", "4096")
@@ -118,7 +115,7 @@ def _serve(making: histories.Making) -> None:
 
 
 def _judge(making: histories.Making) -> None:
-    """What is made must be right by the version that makes it: records, and whether `verify` agrees."""
+    """Records and `verify` must be right in the version that writes them."""
     for topic in histories.TOPICS:
         expected = [record.seen for record in making.kept() if (record.topic, record.fate) == (topic, Fate.ARCHIVED)]
         assert from_archive(making.config, topic, histories.PARTITIONS) == expected, topic
@@ -152,7 +149,6 @@ def _tables(stack: Stack) -> dict[str, dict[str, str]]:
 
 
 def _objects(stack: Stack) -> dict[str, bytes]:
-    """Every object of tables and journal by its path."""
     store = pyarrow.fs.S3FileSystem(
         endpoint_override=stack.s3_endpoint,
         access_key=stack.access_key,

@@ -1,7 +1,7 @@
-"""Writes the descriptor sets of tests/vectors/real_schemas out of wheels, without installing or importing them.
+"""Writes descriptor sets of tests/vectors/real_schemas out of wheels, which aren't installed.
 
-The packages can't be installed side by side: xds-protos overwrites files of googleapis-common-protos and of
-opentelemetry-proto. To make them again: `pip download --no-deps PACKAGE==VERSION …`, then run this with the wheels.
+The packages conflict: xds-protos overwrites files of googleapis-common-protos and opentelemetry-proto. Usage:
+`pip download --no-deps PACKAGE==VERSION …`, then run this with the wheels.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ FOLDER = Path(__file__).parent / "real_schemas"
 
 
 def of_modules(wheel: ZipFile) -> Iterator[FileDescriptorProto]:
-    """The files of a wheel's generated modules."""
     for name in wheel.namelist():
         if name.endswith("_pb2.py"):
             yield from _in_module(wheel.read(name))
 
 
 def of_descriptors(wheel: ZipFile) -> Iterator[FileDescriptorProto]:
-    """The files in a wheel's `.descriptor` files; perfetto's declare some of its module's messages again."""
+    """Yield files of `.descriptor` files; perfetto's repeat messages of its module."""
     for name in wheel.namelist():
         if name.endswith(".descriptor"):
             yield from FileDescriptorSet.FromString(wheel.read(name)).file

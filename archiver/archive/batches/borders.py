@@ -1,6 +1,6 @@
 """Finds the borders of Kafka batches among archived rows.
 
-Rows without valid borders form batches of a sensible size; too large batches are divided.
+Rows without valid borders form batches of a sensible size.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ _HEADER_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSizes:
-    """Limits in bytes before compression.
-
-    Batches above `largest` are divided; `unknown` is for rows without borders.
-    """
+    """Limits in bytes before compression; `unknown` is for rows without borders."""
 
     unknown: int = 1 << 20
     largest: int = 64 << 20
@@ -56,7 +53,7 @@ class BatchSizes:
 def whole_batches(
     pieces: Iterable[pa.RecordBatch], *, end: int, sizes: BatchSizes, spans_gaps: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """Yield `pieces` in whole batches, with the right `batch_start` and `batch_end`.
+    """Yield `pieces` in whole batches, with valid `batch_start` and `batch_end`.
 
     `pieces` are all records up to `end`, exclusive; their error comes after them. With `spans_gaps` a batch extends to
     the next one.
@@ -109,10 +106,6 @@ class _Borders:
         follower: pa.RecordBatch | None = None,
         end: int = 0,
     ) -> pa.RecordBatch:
-        """Return rows with batches that begin at each of `first_rows`.
-
-        `follower`'s first row comes next; without it the last batch ends before `end`.
-        """
         offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
         last_rows = np.append(first_rows[1:], len(offsets)) - 1
         firsts, lasts, stated = offsets[first_rows], offsets[last_rows], starts[first_rows]
@@ -135,14 +128,13 @@ def _base_of(follower: pa.RecordBatch, floor: int) -> int:
 
 
 def _sequences(rows: pa.RecordBatch, first_rows: Int64Array, stated: Int64Array, bases: Int64Array) -> Int64Array:
-    """Return base sequences that keep each record's sequence. They wrap after 2^31 - 1."""
+    """Each record keeps its sequence. Sequences wrap after 2^31 - 1."""
     sequences = _numbers(rows, "base_sequence")[first_rows].astype(np.int64)
     moved = (sequences + bases - stated) % _SEQUENCES
     return np.where((sequences < 0) | (stated == UNKNOWN), UNKNOWN, moved)
 
 
 def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Set borders to UNKNOWN if they exclude the row or are too far apart."""
     offsets, starts, ends = offsets_of(rows), _numbers(rows, "batch_start"), _numbers(rows, "batch_end")
     possible = (starts >= 0) & (starts <= offsets) & (offsets <= ends) & (ends - starts <= _MOST_DELTA)
     if possible.all():
@@ -152,7 +144,6 @@ def _without_impossible(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
-    """Row 0 always counts, even if its batch began earlier."""
     begins = np.zeros(rows.num_rows, np.bool_)
     begins[0] = True
     for column in _header_columns(rows):
@@ -164,7 +155,6 @@ def _first_rows(rows: pa.RecordBatch, sizes: BatchSizes) -> Int64Array:
 
 
 def _cut_large(rows: pa.RecordBatch, begins: Flags, unknown: Flags, sizes: BatchSizes) -> None:
-    """Begin another batch before one gets too large or its offsets too far apart."""
     before = np.append(0, np.cumsum(_row_bytes(rows)))[:-1]
     since = before - np.maximum.accumulate(np.where(begins, before, 0))
     part = since // np.where(unknown, sizes.unknown, sizes.largest)

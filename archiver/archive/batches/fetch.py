@@ -1,4 +1,4 @@
-"""Fetches whole batches by offset and bytes. Some streams stay open for sequential readers."""
+"""Fetches whole batches by offset and bytes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BatchCursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedBatches:
-    """Whole batches of format v2, in order over `parts`, and the next cursor.
+    """Whole batches of format v2, in order over `parts`.
 
     `end` is the high watermark. `sizes` and `last_offsets` are per batch.
     """
@@ -60,9 +60,9 @@ class FetchedBatches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions:
-    """How batches are made. With `spans_gaps` a batch extends to the next one.
+    """An open stream holds one row group and about 16 MiB of rows, or one larger batch.
 
-    An open stream holds one row group and about 16 MiB of rows, or one larger batch.
+    With `spans_gaps` a batch extends to the next one.
     """
 
     sizes: BatchSizes = field(default_factory=BatchSizes)
@@ -79,7 +79,7 @@ def never() -> bool:
 
 
 class BatchSource(Protocol):
-    """A source of the batches of one topic. Thread-safe."""
+    """The batches of one topic. Thread-safe."""
 
     def fetch(
         self,
@@ -92,16 +92,16 @@ class BatchSource(Protocol):
     ) -> FetchedBatches:
         """Return batches from the cursor on that fit into `max_bytes`; none at the end.
 
-        With `must_give` at least one. The first may begin before the cursor, but has no earlier record. Returns early
-        once `is_cancelled`. Errors come after earlier batches and name topic, partition and offset.
+        With `must_give` at least one. The first may begin before the cursor. Errors come after earlier batches and name
+        topic, partition and offset.
         """
 
     def close(self) -> None:
-        """Close all files after running calls. Later calls raise ReplayError."""
+        """Close files after running calls. Later calls raise ReplayError."""
 
 
 class ArchivedBatches:
-    """A BatchSource over an archive. `refresh` of the archive shows new records."""
+    """A BatchSource over an archive, whose `refresh` shows new records."""
 
     def __init__(
         self, archive: TopicArchive, options: BatchOptions | None = None, *, streams: OpenStreams | None = None
@@ -137,7 +137,7 @@ class ArchivedBatches:
     def run(
         self, cursor: BatchCursor, max_bytes: int, *, compression: Compression = "original"
     ) -> Generator[FetchedBatches, None, None]:
-        """Fetch from the cursor to the end with a separate stream, closed with the generator. Raises as `fetch`."""
+        """Fetch to the end with a separate stream. Raises as `fetch`."""
         stream = self._streams.take(self, (cursor, compression)) or self._opened(cursor, compression)
         try:
             while True:

@@ -1,7 +1,4 @@
-"""Streams that stay open between fetches.
-
-Reused streams are closed only for other reused ones, not for infrequent readers.
-"""
+"""Streams that stay open between fetches, above all reused ones."""
 
 from __future__ import annotations
 
@@ -20,7 +17,7 @@ _TRIED_SHARE: Final = 4
 
 
 class OpenStreams:
-    """At most `most` streams of all sources that share this. Thread-safe.
+    """At most `most` open streams of all sources. Thread-safe.
 
     Closes the stream unused for longest, if possible one never reused.
     """
@@ -42,7 +39,7 @@ class OpenStreams:
             return self._proven.pop((source, place), None) or self._tried.pop((source, place), None)
 
     def keep(self, source: Hashable, place: Hashable, stream: BatchStream, *, is_proven: bool) -> bool:
-        """Keep a stream open. Return False if the caller must close it. `is_proven`: it was reused before."""
+        """Return False if the caller must close the stream. `is_proven`: it was reused."""
         key = (source, place)
         with self._lock:
             if not self._most or source in self._closed or key in self._tried or key in self._proven:
@@ -58,7 +55,6 @@ class OpenStreams:
         return True
 
     def close(self, source: Hashable) -> None:
-        """Close a source's streams and keep no further ones."""
         streams = []
         with self._lock:
             self._closed.add(source)

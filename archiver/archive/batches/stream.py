@@ -26,10 +26,7 @@ LEAST_BATCH: Final = 68
 
 @dataclass(slots=True)
 class TakenBatches:
-    """Encoded batches in order over `parts`, and the error after them.
-
-    `sizes` and `last_offsets` have an array per part.
-    """
+    """Encoded batches, an array for each part, and the error after them."""
 
     parts: list[memoryview] = field(default_factory=list)
     sizes: list[Int64Array] = field(default_factory=list)
@@ -45,7 +42,7 @@ class TakenBatches:
 class BatchStream:
     """A partition's batches up to the high watermark at construction. Not thread-safe.
 
-    The next batch begins at `offset` or earlier. Holds one piece of a file, and encoded batches that didn't fit.
+    The next batch begins at `offset` or earlier.
     """
 
     def __init__(
@@ -75,7 +72,6 @@ class BatchStream:
         return self.offset >= self.end
 
     def take(self, max_bytes: int, *, must_give: bool, is_cancelled: Callable[[], bool]) -> TakenBatches:
-        """Return batches that fit into `max_bytes`; with `must_give` at least one."""
         taken = TakenBatches()
         left = max_bytes
         try:
@@ -99,7 +95,6 @@ class BatchStream:
         self._batches.close()
 
     def _next_ready(self, left: int, is_cancelled: Callable[[], bool]) -> EncodedBatches | None:
-        """Return about `left` bytes; None at the end and if cancelled."""
         if self._ready is not None and self._given < len(self._ready):
             return self._ready
         self._ready, self._given = None, 0

@@ -1,4 +1,4 @@
-"""Converts archived rows to the columns of `archiver.wire.RECORDS`.
+"""Converts archived rows to `archiver.wire.RECORDS`.
 
 Batch columns that rewritten files lack are -1; `batch_start` -1 means unknown borders.
 """

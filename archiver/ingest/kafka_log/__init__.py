@@ -1,6 +1,6 @@
-"""Kafka's log as a source of records.
+"""Kafka's log as a source of records: batches, leader epochs and fetches stay in here.
 
-Batches on the wire, leader epochs and fetches stay in here. Imports nothing: workers start by the modules they need.
+Imports nothing, for fast workers.
 """
 
 __all__ = ["source"]

@@ -1,7 +1,4 @@
-"""Group decoded batches into records for files, independent of fetches.
-
-Batches wait for their times. A group ends by decoded size or rows.
-"""
+"""Group decoded batches into records for files, independent of fetches."""
 
 from __future__ import annotations
 
@@ -23,8 +20,6 @@ _ROW_BYTES: Final = 80
 
 
 class Grouper:
-    """Turns the pieces of one range, in order, into adjacent groups."""
-
     def __init__(
         self,
         *,
@@ -44,7 +39,6 @@ class Grouper:
         self._read_until = 0
 
     def push(self, decoded: DecodedBatches) -> Iterator[Records]:
-        """Take the next piece, and yield complete groups."""
         if self._grouped_until is None:
             self._grouped_until = decoded.start_offset
         self._read_until = decoded.next_offset
@@ -60,7 +54,7 @@ class Grouper:
         yield from self._groups(complete=False)
 
     def finish(self) -> Iterator[Records]:
-        """Yield the remaining groups and the trailing offsets without records."""
+        """Yield the remaining groups, and trailing offsets without records."""
         self._times = np.concatenate([self._times, self._clock.finish()])
         yield from self._groups(complete=True)
         if self._grouped_until is not None and self._grouped_until < self._read_until:
@@ -80,7 +74,6 @@ class Grouper:
             self._times = self._times[count:]
 
     def _next_length(self, *, complete: bool) -> int:
-        """Return a number of batches; 0 while the next group may grow."""
         decided = len(self._times)
         rows, sizes, _, _ = self._waiting[:, :decided]
         full = np.flatnonzero((np.cumsum(sizes) >= self._group_bytes) | (np.cumsum(rows) >= self._group_rows))

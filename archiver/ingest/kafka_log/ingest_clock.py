@@ -1,7 +1,7 @@
-"""Give each batch its `ingest_timestamp`, which decides the time partition (docs/adr/0082).
+"""Give each batch its `ingest_timestamp` (docs/adr/0082).
 
-Append time or median of records, capped by the plan's time. Provably wild ones get the previous batch's. Deterministic.
-Times are ms since 1970.
+Append time or median of records (ms since 1970), capped by the plan's time. Provably wrong times are replaced
+by the previous batch's. Deterministic.
 """
 
 from __future__ import annotations
@@ -32,16 +32,12 @@ _LEAST: Final = 3
 
 
 def batch_times(batches: BatchIndex, plan_time_ms: int) -> Int64Array:
-    """Append time, else median of records, else plan time; between 1970 and the plan."""
     times = np.where(batches.append_timestamp != NO_TIME, batches.append_timestamp, batches.median_timestamp)
     return np.clip(np.where(times == NO_TIME, plan_time_ms, times), EARLIEST_MS, plan_time_ms)
 
 
 class IngestClock:
-    """Replaces wild times of a range's batches, in order.
-
-    A time is decided with `half_window` (at least 2) batches after it, or `max_ahead_bytes`.
-    """
+    """A time is decided with `half_window` (at least 2) batches after it, or `max_ahead_bytes`."""
 
     __slots__ = ("_decided", "_half_window", "_last_kept", "_max_ahead_bytes", "_sizes", "_times")
 
@@ -55,11 +51,10 @@ class IngestClock:
 
     @property
     def undecided(self) -> int:
-        """The number of pushed batches without a time."""
         return len(self._times) - self._decided
 
     def push(self, times: Int64Array, sizes: Int64Array) -> Int64Array:
-        """Take own times and decoded sizes of the next batches; return newly decided times."""
+        """Return newly decided times. `sizes` are decoded."""
         self._times = np.concatenate([self._times, times])
         self._sizes = np.concatenate([self._sizes, sizes])
         pushed = len(self._times)
@@ -69,7 +64,6 @@ class IngestClock:
         return self._decide(min(decided, pushed), ends)
 
     def finish(self) -> Int64Array:
-        """The remaining times: their windows end at the range's end."""
         return self._decide(len(self._times), np.cumsum(self._sizes))
 
     def _decide(self, until: int, ends: Int64Array) -> Int64Array:
@@ -96,7 +90,6 @@ class IngestClock:
     def _replacement(
         self, decided: Int64Array, kept: np.typing.NDArray[np.bool_], before: Int64Array, after: Int64Array
     ) -> int:
-        """The last kept time, else the median of surrounding batches."""
         places = np.flatnonzero(kept)
         if len(places):
             return int(decided[places[-1]])
@@ -110,7 +103,6 @@ class IngestClock:
 
 
 def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.typing.NDArray[np.bool_]:
-    """Which times are confirmed by both neighbours, or by one confirmed neighbour."""
     if not len(centres):
         return np.zeros(0, np.bool_)
     near = np.abs(np.diff(times)) <= NEAR_MS
@@ -127,10 +119,10 @@ def _confirmed(times: Int64Array, centres: Int64Array, last: Int64Array) -> np.t
 
 
 def is_wild(time: int, before: Int64Array, after: Int64Array) -> bool:
-    """Whether a time is provably wild.
+    """Whether a time is provably wrong.
 
-    It contradicts most batches before or after it while the later ones continue at the level of the earlier, or it is
-    over 400 days from most batches, which agree.
+    It contradicts most batches before or after it, while the later batches continue at the earlier level; or it
+    is over 400 days from most batches, which agree.
     """
     around = np.concatenate([before, after])
     if len(around) >= _LEAST and _most(np.abs(around - time) > _FAR_MS):

@@ -1,4 +1,4 @@
-"""The reading of one range: pieces become records, Kafka's details stay here."""
+"""Read one range as records."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from schema_mapping.errors import ContextError
 
 
 class KafkaReading:
-    """A LogReading of adjacent decoded pieces up to the range's end."""
-
     def __init__(
         self,
         pieces: Generator[DecodedBatches],
@@ -56,7 +54,7 @@ class KafkaReading:
             raise error
 
     def leader_epoch(self, end_offset: int) -> int:
-        """The last leader epoch that begins before the offset, including empty batches."""
+        """Includes epochs of empty batches."""
         return self._epochs[bisect_left(self._epoch_starts, end_offset)]
 
     def _next(self) -> DecodedBatches | None:

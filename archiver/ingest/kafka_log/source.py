@@ -1,4 +1,4 @@
-"""Read the ranges of tasks from Kafka. The value pickles and connects only in the worker."""
+"""Read the ranges of tasks from Kafka. Connects only in the worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from archiver.wire.columns import DecodedBatches
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaSource:
-    """A LogSource. `options` have librdkafka's names."""
+    """`options` have librdkafka's names."""
 
     options: Mapping[str, str] = field(repr=False)
     topic: str
@@ -30,10 +30,7 @@ class KafkaSource:
         return KafkaReading(batches, planned, plan_time_ms=plan_time_ms, budget_seconds=budget_seconds)
 
     def batches(self, planned: PlannedRange, shared: SharedClients | None = None) -> Generator[DecodedBatches]:
-        """Decoded pieces; the next is fetched during the caller's work.
-
-        Raises SourceError and CorruptBatch if the rest can't be read.
-        """
+        """Fetches the next piece ahead. Raises SourceError and CorruptBatch."""
         with shared.client(self.options, self.topic) if shared else BrokerClient(self.options) as client:
             fetcher = PartitionFetcher(client, self.topic, self.topic_id, planned.partition)
             yield from fetcher.batches(

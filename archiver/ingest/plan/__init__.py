@@ -1,3 +1,3 @@
-"""Decide which ranges to archive next, their order and size, without I/O."""
+"""Decide which ranges to archive next, without I/O."""
 
 __all__ = ["backlog", "ranges", "waiting", "wave"]

@@ -1,4 +1,4 @@
-"""A partition's backlog, cut into ranges by offset with estimated bytes.
+"""Cut a partition's backlog into ranges of estimated size.
 
 The task before a cut owns a batch that the cut divides (docs/concepts.md, step 1).
 """
@@ -21,7 +21,7 @@ LEAST_OFFSETS: Final = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backlog:
-    """Half-open spans that no task has covered, in order. `epochs` lie before the offset `follows`."""
+    """Half-open spans that no task has covered. `epochs` lie before the offset `follows`."""
 
     partition: int
     spans: tuple[tuple[int, int], ...]
@@ -35,12 +35,11 @@ class Backlog:
 
     @property
     def size(self) -> float:
-        """The estimated bytes in the log."""
         return self.offsets * self.bytes_per_offset
 
 
 class BytesPerOffset:
-    """Estimates bytes per offset. Later measurements replace earlier ones."""
+    """Later measurements replace earlier ones."""
 
     __slots__ = ("_known",)
 
@@ -52,11 +51,9 @@ class BytesPerOffset:
             self._known[partition] = size / offsets
 
     def lacks(self, partition: int) -> bool:
-        """Whether the partition has no measurement."""
         return partition not in self._known
 
     def of(self, partition: int) -> float:
-        """The partition's measurement, else the topic's average, else `DEFAULT_BYTES`."""
         if partition in self._known:
             return self._known[partition]
         return sum(self._known.values()) / len(self._known) if self._known else DEFAULT_BYTES
@@ -67,7 +64,6 @@ def whole(backlog: Backlog) -> tuple[PlannedRange, ...]:
 
 
 def cut(backlog: Backlog, *, pieces: int, piece_bytes: int) -> tuple[PlannedRange, ...]:
-    """Cut from the start at most `pieces` ranges of about `piece_bytes`. The rest is left for the next wave."""
     step = math.ceil(piece_bytes / max(backlog.bytes_per_offset, LEAST_BYTES_PER_OFFSET))
     needed = math.ceil(backlog.offsets / step)
     if needed <= pieces:

@@ -1,7 +1,6 @@
 """Decide each partition's next offsets.
 
-Continues at the end of table or staged files, whichever is further. A truncated, diverged or expired log gives a
-DataLoss of that partition.
+Continues after table or staged files. A truncated, diverged or expired log gives DataLoss.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpochsBefore:
-    """The leader epochs right before a range: the last archived one, and that of the leader. -1 if none or unknown."""
+    """-1 if none or unknown."""
 
     archived: int = -1
     at_leader: int = -1
@@ -29,10 +28,7 @@ NO_EPOCHS: Final = EpochsBefore()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedRange:
-    """A range for one task.
-
-    With `owns_head` no other range ends at `start_offset`: inside a batch, the task keeps the records from there on.
-    """
+    """With `owns_head`, the task keeps the rest of a batch that straddles `start_offset`."""
 
     partition: int
     start_offset: int
@@ -43,8 +39,6 @@ class PlannedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic's part of a wave: ranges, failed partitions and accepted losses."""
-
     ranges: tuple[PlannedRange, ...]
     failed: Mapping[int, ContextError]
     lost: tuple[OffsetRange, ...]
@@ -57,10 +51,7 @@ def plan_topic(
     accept_gaps: bool = False,
     unreadable: Mapping[int, OffsetRange] | None = None,
 ) -> TopicPlan:
-    """Plan one range per partition with new offsets.
-
-    `accept_gaps` continues at the log start. Partitions continue after `unreadable` next offsets.
-    """
+    """`accept_gaps` continues at the log start. Partitions continue after `unreadable` offsets."""
     ranges: list[PlannedRange] = []
     failed: dict[int, ContextError] = {}
     lost: list[OffsetRange] = []
@@ -81,7 +72,7 @@ def plan_topic(
 
 
 def plan_partition(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> PlannedRange | None:
-    """None if nothing is new. Raises DataLoss, unless `accept_gap` permits a start at the log start."""
+    """None if nothing is new. Raises DataLoss, unless `accept_gap` permits the log start."""
     check_continuity(topic, seen, accept_gap=accept_gap)
     start = max(seen.next_offset, seen.log_start)
     if start >= seen.last_stable:

@@ -1,4 +1,4 @@
-"""Decide whether few new records wait for a later run, to avoid tiny files. Uses only the job's clock."""
+"""Let few new records wait for a later run, to avoid tiny files. Uses only the job's clock."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitLimits:
-    """Seconds (`max_lag`) and bytes of the log. `look_every` are seconds to the next run."""
+    """Seconds and log bytes. The next run is in `look_every` seconds."""
 
     max_lag: float
     min_bytes: int
@@ -31,7 +31,6 @@ class WaitingSince:
         self._all_archived_at: dict[int, float] = {}
 
     def saw(self, partition: int, *, archived: int, end: int) -> None:
-        """Take a partition's state: archived up to `archived`, with the log end `end`."""
         now = _Look(self._clock(), end)
         for look in (self._last.get(partition), now):
             if look is not None and archived >= look.end:
@@ -39,7 +38,7 @@ class WaitingSince:
         self._last[partition] = now
 
     def is_ripe(self, partition: int, *, size: float, limits: WaitLimits) -> bool:
-        """Whether to archive about `size` waiting bytes now; true if the waiting time is unknown."""
+        """True if the waiting time is unknown."""
         since = self._all_archived_at.get(partition)
         if since is None or size >= limits.min_bytes:
             return True

@@ -1,4 +1,4 @@
-"""Choose the ranges of a wave: fair to topics and partitions, enough for all slots (docs/concepts.md, step 1)."""
+"""Choose a wave's ranges: fair to topics and partitions, enough for all slots (docs/concepts.md, step 1)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MOST_TOGETHER: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaveLimits:
-    """The limits of a wave. `slots` tasks run at once, `most_tasks` in all.
+    """`slots` tasks run at once, `most_tasks` in all.
 
-    A cut partition has at most `tasks_per_partition` ranges of about `task_bytes`.
+    `tasks_per_partition` and `task_bytes` bound a cut partition's ranges.
     """
 
     slots: int
@@ -44,7 +44,7 @@ class WavePlanner(Generic[Topic]):
     def plan(
         self, backlogs: Mapping[Topic, Sequence[Backlog]], limits: WaveLimits
     ) -> tuple[tuple[Topic, PlannedRange], ...]:
-        """The next wave's ranges in start order: each partition's first range first."""
+        """In start order: each partition's first range first."""
         self._wave += 1
         chosen = self._in_turn(backlogs)[: limits.most_tasks]
         for topic, backlog in chosen:
@@ -75,7 +75,7 @@ class WavePlanner(Generic[Topic]):
 def time_shares(
     planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]], *, slots: int
 ) -> tuple[float, ...]:
-    """Each range's share of the wave's time: at most 1, with a sum of `slots`.
+    """Shares of the wave's time: at most 1, with a sum of `slots`.
 
     Half is equal, half by estimated bytes.
     """
@@ -87,10 +87,7 @@ def time_shares(
 def small_together(
     planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]], *, slots: int
 ) -> tuple[tuple[int, ...], ...]:
-    """Groups of ranges for one task, as indexes in `planned`: small ones together, large ones alone.
-
-    In order, enough for every slot, at most `MOST_TOGETHER` each.
-    """
+    """Group small ranges for one task, as indexes in `planned`, leaving enough for every slot."""
     sizes = _sizes(planned, backlogs)
     small = [index for index, size in enumerate(sizes) if size <= SMALL_BYTES]
     step = max(1, min(MOST_TOGETHER, len(small) // (PIECES_A_SLOT * slots)))
@@ -104,7 +101,6 @@ def _sizes(planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topi
 
 
 def _pieces(heavy: int, limits: WaveLimits) -> int:
-    """1 if enough large backlogs fill the slots."""
     if not heavy or heavy >= limits.slots:
         return 1
     return max(1, min(limits.tasks_per_partition, PIECES_A_SLOT * limits.slots // heavy))

@@ -1,6 +1,6 @@
-"""The worker's task that archives one range.
+"""The worker's task that archives one range. Knows no tables, registry or waves.
 
-Knows no tables, registry or waves. Imports nothing: workers start by the modules they need.
+Imports nothing, for fast workers.
 """
 
 __all__ = ["values", "work"]

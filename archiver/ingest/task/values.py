@@ -1,4 +1,4 @@
-"""The values to and from a task. They pickle."""
+"""The values to and from a task, picklable."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicTarget(FileTarget):
-    """What a topic's tasks share."""
-
     source: LogSource
 
 
@@ -25,7 +23,7 @@ class TopicTarget(FileTarget):
 class TranslateTask:
     """Stops after a whole batch once `budget_seconds` have passed.
 
-    Files in the worker's `spool` take at most `spool_bytes` and one row group.
+    Files in `spool` take at most `spool_bytes` and one row group.
     """
 
     target: TopicTarget
@@ -38,10 +36,7 @@ class TranslateTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskMetrics:
-    """What a task did. Uploads run parallel to other steps.
-
-    `source_bytes` are wire bytes of kept batches.
-    """
+    """Uploads run parallel to other steps. `source_bytes` are wire bytes."""
 
     records: int = 0
     batches: int = 0
@@ -56,7 +51,6 @@ class TaskMetrics:
 
     @property
     def steps(self) -> dict[str, float]:
-        """Seconds by step, in order."""
         return {
             "fetch": self.fetch_seconds,
             "decode": self.translate_seconds,
@@ -71,7 +65,7 @@ class TaskMetrics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskResult:
-    """The covered ranges without gaps from the planned start on, up to an `error`.
+    """Ranges without gaps from the planned start, up to an `error`.
 
     Times are since 1970 by the worker's clock, 0 if unknown. `learned` schemas are the schema registry's.
     """

@@ -1,4 +1,4 @@
-"""The task in a Spark worker: archive one range to files. Commits nothing; safe to run twice.
+"""Archive one range to files, in a Spark worker. Commits nothing; safe to run twice.
 
 Ranges before an error are complete and returned.
 """
@@ -39,7 +39,6 @@ _READING_SHARE: Final = 0.6
 
 
 def translate_range(task: TranslateTask, *, shared: Mapping[type, Any] = MappingProxyType({})) -> TaskResult:
-    """Read, translate, write and upload a range; return the uploaded ranges in order."""
     started_ns, source = time.time_ns(), task.target.source
     with TaskSpool(task.spool) as spool, Uploader(task.target.objects, spool) as uploader:
         reading = source.read(
@@ -81,7 +80,7 @@ def translate_range(task: TranslateTask, *, shared: Mapping[type, Any] = Mapping
 
 @contextmanager
 def together(tasks: Sequence[TranslateTask]) -> Iterator[Callable[[TranslateTask], TaskResult]]:
-    """A function like `translate_range` for tasks run in sequence, which share what their sources can share."""
+    """For tasks run in sequence, which share clients."""
     sources = [task.target.source for task in tasks]
     with ExitStack() as stack:
         shared = {
@@ -117,7 +116,7 @@ def _translate(reading: LogReading, writer: RangeWriter) -> None:
 
 
 def _budget(task: TranslateTask) -> float:
-    """Reading seconds, so that storage credentials outlast the upload."""
+    """Limit reading, so that storage credentials outlast the upload."""
     left = task.target.objects.seconds_left
     if left is None:
         return task.budget_seconds

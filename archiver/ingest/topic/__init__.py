@@ -1,3 +1,3 @@
-"""One topic in a run of the job: its waves and its commits."""
+"""One topic in a run of the job."""
 
 __all__ = ["acceptance", "memory", "prefetch", "run", "target"]

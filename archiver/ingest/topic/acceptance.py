@@ -1,4 +1,4 @@
-"""The losses that a run accepts, on the user's request."""
+"""The losses that a run accepts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNREADABLE: Final[tuple[type[ContextError], ...]] = (CorruptBatch, LeaderSilent)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedLosses:
-    """The losses that a run accepts. `gaps` were lost by the log, `unreadable` can't be given by a leader.
+    """`gaps` were lost by the log, `unreadable` can't be given by a leader.
 
     `raw` permits archiving without a schema after one existed.
     """

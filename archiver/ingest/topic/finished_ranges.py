@@ -10,15 +10,13 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 
 class SameLog(Protocol):
-    """See `continuity.same_log`."""
-
     def __call__(self, place: PartitionOffset, later: int, /) -> bool: ...
 
 
 class FinishedRanges:
-    """A partition's ranges in one run. `next` is the next offset.
+    """A partition's ranges in one run, up to `next`.
 
-    Tasks may read different logs after an unclean election: when the epoch changes, `same_log` is called; a falling
+    Tasks may read different logs after an unclean election. When the epoch changes, `same_log` decides; a falling
     epoch never continues. Discontinuous and later ranges are dropped, and `torn` is set until `restart`.
     """
 
@@ -33,7 +31,7 @@ class FinishedRanges:
         self._ahead: list[TranslatedRange] = []
 
     def push(self, ranges: Iterable[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-        """Take a task's ranges; return the ranges that continue the partition now, and late ones."""
+        """Return ranges that continue the partition now, and late ones."""
         self._ahead = sorted((*self._ahead, *ranges), key=lambda one: one.start_offset)
         ready: list[TranslatedRange] = []
         while self._ahead and self._ahead[0].start_offset <= self.next:
@@ -49,13 +47,13 @@ class FinishedRanges:
         return tuple(ready)
 
     def restart(self, start: int, *, epoch: int = -1) -> tuple[TranslatedRange, ...]:
-        """Continue at `start`, the end of table and staged files; return like `push`."""
+        """Continue after table and staged files; return as `push`."""
         ready = self.rejoin(start, epoch=self._epoch if epoch < 0 else epoch)
         self._head, self.torn = start, False
         return ready
 
     def rejoin(self, start: int, *, epoch: int) -> tuple[TranslatedRange, ...]:
-        """Continue at `start`, the end of ranges of other processes; return like `push`.
+        """Continue after ranges of other processes; return as `push`.
 
         They may have read another log, so nothing proves continuity.
         """
@@ -64,7 +62,6 @@ class FinishedRanges:
         return self.push(())
 
     def spans(self, end: int) -> tuple[tuple[int, int], ...]:
-        """The missing half-open spans up to `end`, in order."""
         missing: list[tuple[int, int]] = []
         at = self.next
         for one in self._ahead:
@@ -80,7 +77,6 @@ class FinishedRanges:
         return bool(self._ahead)
 
     def leftover(self) -> tuple[TranslatedRange, ...]:
-        """Return and forget ranges that still wait for a gap."""
         left, self._ahead = tuple(self._ahead), []
         return left
 
@@ -94,9 +90,9 @@ class FinishedRanges:
 
 @dataclass(slots=True)
 class PartitionRun:
-    """A partition's progress in one run. `finished` is None if nothing was planned.
+    """`finished` is None if nothing was planned.
 
-    `until` is the log's end first seen, -1 if none was; `rejected` are starts of ranges that the fence refused.
+    `until` is the first seen log end, -1 if unknown; `rejected` are starts of ranges that the fence refused.
     """
 
     finished: FinishedRanges | None = None

@@ -1,4 +1,4 @@
-"""Check that a topic's table has what was archived: at the start, and by comparing rows at the end of a run."""
+"""Check that a topic's table has everything archived, and compare rows at the end of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class KeptRows:
-    """One topic's check in one run. Faults go into the report; none while the catalog is down."""
+    """Faults go into the report; none while the catalog is down."""
 
     def __init__(
         self, registry: Registry, catalog: TableCatalog, report: TopicReportBuilder, *, formats: SegmentFormats
@@ -32,7 +32,7 @@ class KeptRows:
         self._has_uncompared = False
 
     def look(self, opened: OpenedTopic) -> None:
-        """Check the table. Raises RolledBack if it was rolled back."""
+        """Raises RolledBack."""
         error: ContextError | None
         try:
             found = check_archive(
@@ -55,7 +55,7 @@ class KeptRows:
             self._report.warn(error)
 
     def compare(self, opened: OpenedTopic, allowance: Allowance) -> None:
-        """Compare rows that other engines may have written, unless the topic failed. Reports altered ones."""
+        """Only rows that other engines may have written."""
         told, waiting = self._altered, 0
         load = partial(self._catalog.reload, opened.table)
         try:

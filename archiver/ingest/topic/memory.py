@@ -1,4 +1,4 @@
-"""What the job remembers of a topic between runs."""
+"""State of a topic between runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from catalog.model import PartitionOffset
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicMemory:
-    """What the job remembers of a topic between runs.
+    """`held_up` partitions wait for one record (schema registry, or a halt).
 
-    `held_up` partitions wait for one record (schema registry, or a halt). `proven` is by `Continuity`, `begun` are
-    journaled first offsets, `unproven` are without epoch proofs.
+    `proven` is by `Continuity`, `begun` are journaled first offsets, `unproven` lack epoch proofs.
     """
 
     sizes: BytesPerOffset = field(default_factory=BytesPerOffset)

@@ -1,4 +1,4 @@
-"""The state of many topics for a wave's plan. A topic that fails here queries again when planned."""
+"""Read the state of many topics. A topic that fails here queries again when planned."""
 
 from __future__ import annotations
 
@@ -22,10 +22,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prefetched:
-    """The archived offsets or the error, and `bounds` read after them.
-
-    None if a leader didn't answer.
-    """
+    """`bounds` are None if a leader didn't answer."""
 
     archived: ArchivedOffsets | ContextError
     bounds: LogBounds | None = None
@@ -47,10 +44,7 @@ Run = TypeVar("Run", bound=Plannable)
 def prefetch(
     runs: Sequence[Run], *, catalogs: CatalogPool, brokers: BrokerClient, stop: threading.Event
 ) -> dict[Run, Prefetched]:
-    """Read archived offsets, then log ends.
-
-    In the other order, a log may seem shorter than the archive of another process.
-    """
+    """Read log ends last: else a log may seem shorter than another process's archive."""
     archived: dict[Run, ArchivedOffsets | ContextError] = {}
     for run, answer in catalogs.each(runs, lambda run, catalog: run.archived_offsets(catalog), stop):
         try:

@@ -1,4 +1,4 @@
-"""The account of a topic's run: commits, errors, and given-up partitions."""
+"""Build the report of a topic's run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TRIES = 3
 
 
 class TopicReportBuilder:
-    """Keeps the account and notifies the observer. After `acceptable` errors a partition is retried."""
+    """After `acceptable` errors a partition is retried."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class TopicReportBuilder:
         self._away = None
 
     def left_out(self, errors: Mapping[int, ContextError]) -> None:
-        """Partitions that the last commit left out. Their ranges stay staged."""
+        """Left out by the last commit. Their ranges stay staged."""
         for partition in sorted(errors.keys() - self._left_out.keys()):
             self._observer(Failed(topic=self._topic, partition=partition, error=errors[partition]))
         self._left_out = errors
@@ -82,11 +82,10 @@ class TopicReportBuilder:
         self._judged.clear()
 
     def progressed(self, partition: int) -> None:
-        """Forget earlier errors of a partition that made progress."""
         self._tries[partition] = 0
 
     def judge(self, partition: int, error: ContextError) -> None:
-        """Give the partition up or retry it. TaskInterrupted is no error."""
+        """TaskInterrupted is no error."""
         if isinstance(error, TaskInterrupted):
             return
         if partition not in self._judged:

@@ -1,4 +1,4 @@
-"""One topic in a run of the job: plan waves, take results, stage and commit."""
+"""One topic in a run of the job: plan, take results, stage and commit."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RunServers(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunTerms:
-    """`look_every` is seconds to the next run, None for never. `after_commit` must not raise in its thread."""
+    """The next run is in `look_every` seconds, None for never. `after_commit` must not raise in its thread."""
 
     look_every: float | None = None
     accepts: AcceptedLosses = NOTHING_ACCEPTED
@@ -105,18 +105,12 @@ class TopicRun:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether the last plan left out a partition with few recent records.
-
-        Topics with neither work nor waiting records skip later waves.
-        """
+        """Whether the last plan left out few recent records."""
         return self._is_waiting
 
     @property
     def is_done(self) -> bool:
-        """Whether the table has everything to the run's end.
-
-        Staged ranges don't count: a commit may refuse them.
-        """
+        """Staged ranges don't count: a commit may refuse them."""
         if self._report.given_up:
             return False
         planned = [progress for progress in tuple(self._partitions.values()) if progress.finished is not None]
@@ -126,10 +120,9 @@ class TopicRun:
         self._report.fail(error)
 
     def begin(self, *, has_staged: bool) -> None:
-        """Commit what an earlier run left, add ranges that a restored registry lacks, check the table.
+        """Commit an earlier run's ranges, add ranges that a restored registry lacks, check the table.
 
-        Raises RegistryBehind if these can't be determined, RolledBack if the table was rolled back. Removed rows give a
-        warning.
+        Raises RegistryBehind if these can't be determined, RolledBack if the table was rolled back.
         """
         self._is_as_opened = not has_staged
         if has_staged:
@@ -140,7 +133,6 @@ class TopicRun:
         self._kept.look(self.opened)
 
     def compare(self, allowance: Allowance) -> None:
-        """Compare rows of other engines after archiving. Reports altered ones."""
         self._kept.compare(self.opened, allowance)
 
     @property
@@ -151,10 +143,7 @@ class TopicRun:
         return archived_offsets(self.opened, registry=self._registry, catalog=catalog, is_as_opened=self._is_as_opened)
 
     def plan(self, prefetched: Prefetched) -> tuple[Backlog, ...]:
-        """What is left up to the log ends first seen. Empty when all is archived.
-
-        Raises the error in `prefetched`. Few recent records may wait: see `is_waiting`.
-        """
+        """Return the backlog up to the log ends first seen. Raises the error in `prefetched`."""
         self._is_as_opened = False
         if isinstance(prefetched.archived, ContextError):
             raise prefetched.archived
@@ -203,7 +192,6 @@ class TopicRun:
         return found
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
-        """Stage a task's ranges, and judge its error."""
         self._report.metrics += result.metrics
         self._observer(TaskFinished(topic=self.name, planned=planned, result=result))
         self._remember(result.learned)
@@ -237,10 +225,9 @@ class TopicRun:
         self._judge(planned, result, is_head=is_head)
 
     def commit(self, catalog: TableCatalog | None = None) -> None:
-        """Commit everything staged.
+        """Ranges stay staged while the catalog is down or a partition is ahead.
 
-        Ranges stay staged while the catalog is down or a partition is ahead. Another thread may call it with its
-        `catalog`, if nothing else uses the topic.
+        Another thread may call it with its `catalog`, if nothing else uses the topic.
         """
         catalog = catalog or self._catalog
         started = time.perf_counter()
@@ -259,7 +246,7 @@ class TopicRun:
             self._terms.after_commit(self.opened.staged)
 
     def finish(self) -> None:
-        """End with ranges that wait after a gap.
+        """Handle ranges that wait after a gap.
 
         If other processes filled the gap, ranges of the same log are staged; the rest is kept as rejected.
         """
@@ -282,7 +269,7 @@ class TopicRun:
         return self._report.report()
 
     def _progress(self, partition: int) -> PartitionRun:
-        """Its own thread commits, and may see a partition first."""
+        """A commit's thread may see a partition first."""
         return self._partitions.setdefault(partition, PartitionRun())
 
     def _backlog(self, planned: PlannedRange) -> Backlog | None:
@@ -344,7 +331,6 @@ class TopicRun:
             self._memory.begun.update(starts)
 
     def _warn_of_epochs(self, seen: SeenTopic) -> None:
-        """Log once that leaders don't prove continuity by epochs."""
         unproven = {partition.partition for partition in seen.partitions if not partition.proves_epochs}
         if unproven - self._memory.unproven:
             self._memory.unproven.update(unproven)
@@ -368,7 +354,6 @@ class TopicRun:
                 self._memory.sizes.learn(partition, offsets=logs[partition], size=size)
 
     def _remember(self, schemas: Mapping[SchemaIdentity, bytes]) -> None:
-        """Keep schemas that a task read, for later tasks and outages."""
         if schemas and self.opened.schema_registry is not None:
             news = KnownSchemas(schemas=schemas)
             self._registry.last_known.remember_schemas(self.opened.topic, self.opened.schema_registry, news)
@@ -397,10 +382,7 @@ class TopicRun:
         rejected.add(planned.start_offset)
 
     def _judge(self, planned: PlannedRange, result: TaskResult, *, is_head: bool) -> None:
-        """Judge a task's error or empty result.
-
-        A corrupt batch gives a partition up only after everything before it is archived.
-        """
+        """A corrupt batch gives a partition up only after everything before it is archived."""
         if result.error is not None:
             if is_head or not isinstance(result.error, CorruptBatch):
                 self._report.judge(planned.partition, result.error)
@@ -416,7 +398,6 @@ class TopicRun:
             )
 
     def _rejoin(self, *partitions: int) -> None:
-        """Continue at the end of accepted ranges: another process staged some."""
         reached = self._registry.files.accepted_ends(self.opened.topic) if partitions else {}
         for partition in partitions:
             if (end := reached.get(partition)) is not None:

@@ -1,4 +1,4 @@
-"""What the tasks of an opened topic share."""
+"""The target that a topic's tasks share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def target_of(
     format_: SegmentFormat,
     pending_bytes: int,
 ) -> TopicTarget:
-    """`pending_bytes` is `partition_memory`."""
     topic = opened.topic
     target = file_target(opened, config, format_=format_, pending_bytes=pending_bytes)
     return TopicTarget(

@@ -1,4 +1,4 @@
-"""Offsets that leaders can't give, and how partitions continue if a run accepts that."""
+"""Offsets that leaders can't give, and how partitions continue after them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from schema_mapping.errors import ContextError
 
 
 class UnreadableOffsets:
-    """The partitions whose last task met unreadable offsets. `accepts` skips them."""
+    """For partitions whose last task met some. `accepts` skips them."""
 
     def __init__(self, topic: str, topic_id: UUID | None, brokers: BrokerClient, *, accepts: bool) -> None:
         self._topic = topic
@@ -29,7 +29,7 @@ class UnreadableOffsets:
             self._suspected.add(partition)
 
     def spans(self, partitions: Iterable[SeenPartition]) -> tuple[dict[int, OffsetRange], dict[int, ContextError]]:
-        """The next unreadable offsets by partition, and the errors of stopped partitions.
+        """Next unreadable offsets, and errors of stopped partitions.
 
         Partitions are fetched again first: readable offsets are no loss.
         """

@@ -1,4 +1,4 @@
-"""The assigned partitions, which take turns by batch. At most `parallelism` read ahead."""
+"""The assigned partitions, which take turns by batch."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from archiver.replay.consumer.poll_loop import PollLoop
 
 
 class AssignmentChanges:
-    """Changes an assignment. Raises the errors of the consumer's methods."""
+    """Raises the errors of the consumer's methods."""
 
     def __init__(
         self,

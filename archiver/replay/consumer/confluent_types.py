@@ -30,7 +30,7 @@ def partition_id(one: TopicPartition) -> PartitionId:
 
 
 def check_list(partitions: Any) -> None:
-    """Raise TypeError unless this is a list of TopicPartition."""
+    """Raises TypeError."""
     if not isinstance(partitions, list) or not all(isinstance(partition, TopicPartition) for partition in partitions):
         raise TypeError("requires list of TopicPartition")
 
@@ -45,7 +45,6 @@ def or_invalid(offset: int | None) -> int:
 
 
 def cluster_metadata(archives: Iterable[TopicArchive]) -> ClusterMetadata:
-    """Describe archived topics: no brokers, no leaders, no replicas."""
     cluster: Any = ClusterMetadata()
     for archive in archives:
         topic: Any = TopicMetadata()

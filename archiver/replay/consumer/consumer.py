@@ -48,7 +48,7 @@ class ReplayConsumer:
     def __init__(
         self, config: Config, options: Mapping[str, Any] | None = None, *, tables: TableSource | None = None
     ) -> None:
-        """`options` as in ReplayOptions. Tables come from `tables`, else from the catalog in `config`."""
+        """`options` as in ReplayOptions. `tables` replace the catalog in `config`."""
         self._options = ReplayOptions.parse(options or {})
         self._archives = OpenArchives(config, tables)
         self._executor = ThreadPoolExecutor(self._options.parallelism + 1, thread_name_prefix="replay")
@@ -75,10 +75,10 @@ class ReplayConsumer:
     # --- assignment -------------------------------------------------------------------------------------------------
 
     def assign(self, partitions: list[TopicPartition]) -> None:
-        """Replace the assignment.
+        """Replace the assignment. Raises ReplayError if a topic has no archive.
 
         An offset is a number, OFFSET_BEGINNING, OFFSET_END, or OFFSET_STORED/OFFSET_INVALID: the offset that this
-        consumer committed, else `auto.offset.reset`. Raises ReplayError if a topic has no archive.
+        consumer committed, else `auto.offset.reset`.
         """
         self._check_open()
         self._changes.replace(partitions)
@@ -96,7 +96,7 @@ class ReplayConsumer:
         self._changes.remove(partitions)
 
     def assignment(self) -> list[TopicPartition]:
-        """Return the assigned partitions, each with the next offset to read."""
+        """Offsets are the next ones to read."""
         self._check_open()
         return [TopicPartition(*reader.partition_id, reader.position) for reader in self._assignment]
 
@@ -110,8 +110,8 @@ class ReplayConsumer:
         """Read every partition of these topics, also later ones.
 
         A name that begins with `^` is a regular expression. The next poll makes the assignment and calls `on_assign`.
-        `unsubscribe`, another `subscribe` and `close` call `on_revoke`. `on_lost` is never called.
-        Raises TypeError unless `topics` is a list of names.
+        `unsubscribe`, another `subscribe` and `close` call `on_revoke`. `on_lost` is never called. Raises TypeError
+        unless `topics` is a list of names.
         """
         self._check_open()
         if not isinstance(topics, list) or not all(isinstance(topic, str) for topic in topics):
@@ -135,14 +135,14 @@ class ReplayConsumer:
         self._changes.set_paused(partitions, paused=False)
 
     def seek(self, partition: TopicPartition) -> None:
-        """Continue an assigned partition at another offset, which may be logical as in `assign`."""
+        """The offset may be logical as in `assign`."""
         self._check_open()
         self._changes.seek(partition)
 
     # --- records ----------------------------------------------------------------------------------------------------
 
     def poll(self, timeout: float | None = None) -> ReplayMessage | None:
-        """Return the next record or event; None if none came within `timeout` seconds (None or -1: no limit)."""
+        """Return the next record or event; None after `timeout` seconds (None or -1: no limit)."""
         message = self._poll_loop.next_of_batch()
         if message is not None:
             return message
@@ -150,7 +150,7 @@ class ReplayConsumer:
         return found[0] if found else None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[ReplayMessage]:
-        """Return the next `num_messages` records and events, fewer after `timeout` seconds (-1: no limit).
+        """Return records and events, fewer after `timeout` seconds (-1: no limit).
 
         An error after some records is raised by the next call. Raises ValueError for more than a million messages.
         """
@@ -163,8 +163,8 @@ class ReplayConsumer:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rest of the assigned partitions, up to the present end, as Arrow batches of one partition.
 
-        Columns: partition, offset, timestamp_type, timestamp (ms, -1: none), key, value, headers. The schema's metadata
-        has the topic.
+        Columns: partition, offset, timestamp_type, timestamp (ms, -1: none), key, value, headers. The metadata has
+        the topic.
         """
         self._check_open()
         self._apply_subscription()
@@ -189,7 +189,7 @@ class ReplayConsumer:
     # --- offsets ----------------------------------------------------------------------------------------------------
 
     def position(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Return for each partition the offset after the last returned record, or OFFSET_INVALID."""
+        """Return offsets after the last returned record, or OFFSET_INVALID."""
         self._check_open()
         check_list(partitions)
         readers = [self._assignment.find(partition_id(partition)) for partition in partitions]
@@ -201,7 +201,7 @@ class ReplayConsumer:
     def get_watermark_offsets(
         self, partition: TopicPartition, timeout: float | None = None, cached: bool = False
     ) -> tuple[int, int]:
-        """Return low and high watermark. Refreshes the table unless `cached`; `timeout` is ignored."""
+        """Refreshes the table unless `cached`; `timeout` is ignored."""
         del timeout
         self._check_open()
         archive = self._archives.of(partition.topic)
@@ -210,7 +210,7 @@ class ReplayConsumer:
         return archive.watermarks(partition.partition)
 
     def offsets_for_times(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """Return for each partition the first offset at or after the time `offset` (ms), or OFFSET_END."""
+        """Return the first offset at or after the time `offset` (ms), or OFFSET_END."""
         del timeout
         self._check_open()
         check_list(partitions)
@@ -229,7 +229,7 @@ class ReplayConsumer:
         offsets: list[TopicPartition] | None = None,
         asynchronous: bool = True,
     ) -> list[TopicPartition] | None:
-        """Commit offsets in memory: given ones, the one after `message`, or stored or consumed ones."""
+        """Commit in memory: given offsets, the one after `message`, or stored or consumed ones."""
         self._check_open()
         current = {each.partition_id: each.consumed for each in self._assignment if each.consumed is not None}
         committed = self._offsets.commit(message=message, offsets=offsets, current=current)
@@ -240,7 +240,7 @@ class ReplayConsumer:
         self._offsets.store(message=message, offsets=offsets)
 
     def committed(self, partitions: list[TopicPartition], timeout: float | None = None) -> list[TopicPartition]:
-        """Return the offsets that this consumer committed, or OFFSET_INVALID."""
+        """OFFSET_INVALID if this consumer committed none."""
         del timeout
         self._check_open()
         check_list(partitions)
@@ -259,7 +259,7 @@ class ReplayConsumer:
         return cluster_metadata(self._archives.listed(topic))
 
     def cluster_id(self, timeout: float = -1) -> str | None:
-        """Return the source cluster's id of the first open topic; None if no topic is open."""
+        """The source cluster of the first open topic, if any."""
         del timeout
         self._check_open()
         return next((archive.cluster_id for archive in self._archives.opened.values()), None)
@@ -268,11 +268,11 @@ class ReplayConsumer:
         self._check_open()
 
     def consumer_group_metadata(self) -> Any:
-        """Raise KafkaException: a transaction can't commit offsets of an archive."""
+        """Raises KafkaException: a transaction can't commit offsets of an archive."""
         raise failure(UNKNOWN_GROUP, "an archive has no groups: write offsets with the results instead")
 
     def set_sasl_credentials(self, username: str, password: str) -> None:
-        """Raise KafkaException: the archive is read with the catalog's credentials."""
+        """Raises KafkaException: the archive is read with the catalog's credentials."""
         del username, password
         raise failure(INVALID_ARG, "an archive is read with the credentials of the [catalog] section")
 

@@ -1,7 +1,4 @@
-"""Messages with the accessors of `confluent_kafka.Message`, each a row of a shared batch.
-
-A column is converted to Python objects at its first use.
-"""
+"""Messages with the accessors of `confluent_kafka.Message`, each a row of a shared batch."""
 
 from __future__ import annotations
 
@@ -53,7 +50,7 @@ class MessageBatch:
 
     @cached_property
     def headers(self) -> list[list[Header] | None]:
-        """Headers, None if a record has none. Names that aren't UTF-8 are decoded with `surrogateescape`."""
+        """None if a record has none. Names that aren't UTF-8 are decoded with `surrogateescape`."""
         column = self.records.column("headers")
         if len(column.flatten()) == 0:
             return [None] * len(self)
@@ -148,8 +145,6 @@ _NOTHING = pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
 
 
 class ReplayEvent(ReplayMessage):
-    """An event at an offset, with topic, partition, offset and `error()`."""
-
     __slots__ = ("_offset",)
 
     def __init__(self, topic: str, partition: int, offset: int, error: KafkaError) -> None:

@@ -25,10 +25,7 @@ class OffsetStore:
         offsets: list[TopicPartition] | None,
         current: Mapping[PartitionId, int],
     ) -> list[TopicPartition]:
-        """Commit the given offsets, else `current` overridden by the stored ones.
-
-        Raises KafkaException if there are none.
-        """
+        """Without `message` or `offsets`, `current` overridden by stored ones. Raises KafkaException if none."""
         given = _given(message, offsets)
         if given is None:
             given = {**current, **self._stored}

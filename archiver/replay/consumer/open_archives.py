@@ -12,7 +12,7 @@ from archiver.config import Config
 
 
 class OpenArchives:
-    """Open archives by topic. Tables come from `tables`, else from the configuration's catalog."""
+    """`tables` replace the configuration's catalog."""
 
     def __init__(self, config: Config, tables: TableSource | None) -> None:
         self._config = config
@@ -20,7 +20,7 @@ class OpenArchives:
         self._opened: dict[str, TopicArchive] = {}
 
     def of(self, topic: str) -> TopicArchive:
-        """Return a topic's archive. Raises ReplayError if it has none."""
+        """Raises ReplayError if the topic has no archive."""
         found = self._opened.get(topic)
         if found is None:
             found = self._opened[topic] = open_archive(self._config, topic, self.tables)
@@ -35,7 +35,7 @@ class OpenArchives:
 
 
 class Refresher:
-    """Refreshes tables in the background, `seconds` (of `time.monotonic`) after the previous refresh."""
+    """Refreshes in the background, `seconds` after the previous refresh."""
 
     def __init__(self, executor: Executor, seconds: float) -> None:
         self._executor = executor
@@ -49,11 +49,11 @@ class Refresher:
 
     @property
     def due(self) -> float | None:
-        """The time of the next refresh; None while one is running."""
+        """Of `time.monotonic`; None during a refresh."""
         return self._last + self._seconds if self._running is None else None
 
     def step(self, archives: Iterable[TopicArchive]) -> bool:
-        """Start a refresh if one is due; True if a refresh has just ended. Raises its error."""
+        """True if a refresh has just ended. Raises its error."""
         now = time.monotonic()
         has_ended = self._running is not None and self._running.done()
         if has_ended and self._running is not None:
@@ -66,7 +66,6 @@ class Refresher:
 
 
 def _refresh(archives: Iterable[TopicArchive]) -> None:
-    """Refresh all, then raise the first error."""
     failure: Exception | None = None
     for archive in archives:
         try:

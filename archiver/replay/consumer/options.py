@@ -11,7 +11,7 @@ from archiver.errors import ConfigError
 
 
 class OffsetReset(Enum):
-    """The start if a partition has no offset, or its offset isn't archived any more."""
+    """For partitions without an offset, or with a retired one."""
 
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -48,10 +48,7 @@ class ReplayOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> ReplayOptions:
-        """Parse options by name. Raises ConfigError for an unknown option or a wrong value.
-
-        Options of brokers and groups are unknown, too.
-        """
+        """Raises ConfigError, also for options of brokers and groups."""
         found: dict[str, Any] = {}
         for name, value in options.items():
             if name not in _PARSERS:

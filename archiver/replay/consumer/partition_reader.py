@@ -21,10 +21,10 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False)
 class PartitionReader:
-    """The reader of one assigned partition.
+    """`position` is the next offset to read; `reset` applies if it was retired.
 
-    `position` is the next offset to read; `reset` applies if it was retired. `consumed` is the offset after the last
-    returned record, None before the first. `row` is the next row of `batch`. `read_ahead_end` is exclusive.
+    `consumed` is the offset after the last returned record. `row` is the next row of `batch`. `read_ahead_end` is
+    exclusive.
     """
 
     archive: TopicArchive
@@ -59,7 +59,7 @@ class PartitionReader:
         self.eof_reported = None
 
     def close(self) -> None:
-        """Drop the batch and the read-ahead. The reader can start again from its position."""
+        """The reader can start again from its position."""
         if self.read_ahead is not None:
             self.read_ahead.close()
         self.read_ahead, self.batch, self.row = None, None, 0
@@ -69,9 +69,9 @@ class PartitionReader:
         self.read_ahead = ReadAhead(self.archive.records(self.partition, self.position, self.read_ahead_end), executor)
 
     def take_batch(self) -> bool:
-        """Take the next batch from the read-ahead; False at the end of the stream.
+        """Take the next batch; False at the end. Raises the read's error.
 
-        The position moves past offsets without records, and as `reset` says past retired ones. Raises the read's error.
+        The position moves past offsets without records, and as `reset` says past retired ones.
         """
         assert self.read_ahead is not None
         try:

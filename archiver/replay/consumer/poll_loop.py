@@ -18,11 +18,7 @@ from archiver.replay.consumer.partition_reader import PartitionReader
 
 
 class PollLoop:
-    """Returns the records and events of an assignment.
-
-    `prepare` is called before each pass, `refresh` before and during a wait. With `reports_ends` the end of a partition
-    is an event.
-    """
+    """`prepare` is called before each pass, `refresh` before and during a wait."""
 
     def __init__(
         self,
@@ -57,7 +53,7 @@ class PollLoop:
         return ReplayMessage(batch, row)
 
     def consume(self, limit: int, deadline: float | None) -> list[ReplayMessage]:
-        """Return the next `limit` records and events, fewer at `deadline` (of `time.monotonic`; None: no limit).
+        """Return records and events, fewer at `deadline` (of `time.monotonic`).
 
         An error after some records is raised by the next call.
         """
@@ -92,7 +88,6 @@ class PollLoop:
         return list(map(ReplayMessage, repeat(batch), rows))
 
     def _wait(self, deadline: float | None) -> bool:
-        """False when the deadline is over."""
         now = time.monotonic()
         if deadline is not None and now >= deadline:
             return False

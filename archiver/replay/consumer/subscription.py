@@ -16,8 +16,6 @@ from archiver.replay.consumer.confluent_types import PartitionId, partition_id
 
 @dataclass(slots=True)
 class Subscription:
-    """The subscribed topics. A name that begins with `^` is a regular expression."""
-
     topics: tuple[str, ...]
     on_assign: Callable[[Any, list[TopicPartition]], Any] | None
     on_revoke: Callable[[Any, list[TopicPartition]], Any] | None

@@ -1,1 +1,1 @@
-"""Avro's schemas, from `.avsc` files and a schema registry."""
+"""Avro schemas, from files and a schema registry."""

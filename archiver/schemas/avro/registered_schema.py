@@ -1,4 +1,4 @@
-"""Avro schemas of a schema registry, with the types that their references define."""
+"""Avro schemas of a schema registry, with the types of their references."""
 
 from __future__ import annotations
 
@@ -22,16 +22,14 @@ class WriterSchema:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256, in hex, over all that bytes and columns depend on."""
+        """SHA-256, in hex, of everything that bytes and columns depend on."""
         return writer_fingerprint(self.text)
 
     def to_bytes(self) -> bytes:
-        """The schema as kept in Postgres. `from_bytes` returns an equal one."""
         return _FIRST_BYTES + self.text.encode()
 
     @classmethod
     def from_bytes(cls, number: SchemaNumber, data: bytes) -> Self:
-        """Read what `to_bytes` wrote."""
         return cls(id=number, text=data.removeprefix(_FIRST_BYTES).decode())
 
 
@@ -48,7 +46,7 @@ class AvroSchemas:
         return None
 
     def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> WriterSchema:  # noqa: ARG002 - no lenient form
-        """Raise BadSchema, with the id, if the schema or a reference can't be read."""
+        """Raises BadSchema, with the id."""
         try:
             text = complete_text(schema.text, tuple(schema.references.values()))
             types_of(text)
@@ -57,7 +55,7 @@ class AvroSchemas:
         return WriterSchema(id=schema.id, text=text)
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> WriterSchema | None:
-        """Return None if another kind wrote the bytes."""
+        """None if another kind wrote the bytes."""
         return WriterSchema.from_bytes(number, data) if data.startswith(_FIRST_BYTES) else None
 
 

@@ -1,4 +1,4 @@
-"""The settings of Avro keys and values: files, subjects, envelopes."""
+"""The settings of Avro keys and values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class AvroSettings:
     inference: None = None
 
     def source_schema(self, settings: AvroFormat, place: SchemaPlace) -> AvroSchema:
-        """Return a file's schema, or all schemas of a subject, the latest first.
+        """A file's schema, or all of a subject, the latest first.
 
         Raises ConfigError, and subclasses of SchemaRegistryError.
         """
@@ -57,10 +57,7 @@ class AvroSettings:
         return EnvelopeReader(choice=choice.with_schemas(place.subjects.schemas), header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: AvroFormat | None) -> AvroSchema:
-        """Return the schema with the file's as the newest writer.
-
-        Raises ConfigError if the file can't be read, or today's schema isn't Avro.
-        """
+        """The file's schema becomes the newest writer. Raises ConfigError."""
         today = file.today
         if not isinstance(today, AvroSchema | None):
             raise ConfigError(
@@ -79,7 +76,7 @@ AVRO_SETTINGS: Final = AvroSettings()
 
 
 def read_schema_files(paths: tuple[Path, ...]) -> AvroSchema:
-    """Further files define types that the first one uses. Raises ConfigError with the file."""
+    """Further files define types of the first one. Raises ConfigError with the file."""
     texts = tuple(map(read_schema_text, paths))
     try:
         return AvroSchema.of(texts[0], references=texts[1:])

@@ -1,6 +1,6 @@
-"""Finds a value's writer by the id or GUID of its envelope, which the value follows.
+"""Find a value's writer by the id or GUID of its envelope.
 
-A schema that the subject got later waits for the topic's next opening. Schemas of other subjects are refused.
+A schema that the subject got later waits for the topic's next opening. Other subjects' schemas are refused.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ class WriterChoice:
         rows: Numbers,
         column: ValueHeads,  # noqa: ARG002 - the id says all
     ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
-        """Raises NewerSchema, and what `RegistryIds.schema` raises."""
+        """Raises NewerSchema, and as `RegistryIds.schema`."""
         yield rows, self._verdict(schema_id)
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         return self.registry.to_keep(set(schema_ids) - {number for number, _ in self.numbered})
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> WriterChoice:
-        """Return a copy that knows these schemas, if their ids are of the same context."""
+        """Ids of other contexts are ignored."""
         more = {schema.id: schema.fingerprint for schema in self.registry.kept(schemas)}
         numbers = dict(self.numbered) | more
         return replace(self, numbered=tuple((number, numbers[number]) for number in sorted(numbers, key=str)))
 
     def beside(self, waiting: BodyChoice) -> WriterChoice:
-        """Return a copy that gives unapproved writers' values an error, instead of raising NewerSchema."""
+        """Give values of unapproved writers an error, instead of raising NewerSchema."""
         more = waiting.fingerprints if isinstance(waiting, WriterChoice) else ()
         return replace(self, unapproved=tuple(more))
 

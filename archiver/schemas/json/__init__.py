@@ -1,1 +1,1 @@
-"""JSON as a format of keys and values: JSON Schemas from files and a schema registry."""
+"""JSON Schemas from files and a schema registry."""

@@ -1,4 +1,4 @@
-"""Reads envelopes before JSON: any JSON Schema of the registry will do, because JSON names its members itself."""
+"""Read envelopes before JSON, with any JSON Schema: JSON names its members."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from catalog.model import SchemaIdentity, SchemaNumber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonBodies:
-    """Values are typed by the topic's columns. Members of other schemas are unknown members."""
+    """Members of other schemas are unknown members."""
 
     messages: tuple[str, ...]
     registry: RegistryIds[JsonTypes]
@@ -36,14 +36,14 @@ class JsonBodies:
         rows: Numbers,
         column: ValueHeads,  # noqa: ARG002 - the id says all
     ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
-        """Raise what `RegistryIds.schema` raises."""
+        """Raises as `RegistryIds.schema`."""
         yield rows, self._verdict(schema_id)
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
         return self.registry.to_keep(set(schema_ids) - self.numbers)
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> JsonBodies:
-        """Return a copy that knows these schemas, if their ids are of the same context."""
+        """Ids of other contexts are ignored."""
         return replace(self, numbers=self.numbers | {schema.id for schema in self.registry.kept(schemas)})
 
     def beside(self, waiting: BodyChoice) -> JsonBodies:  # noqa: ARG002 - no schema of a value waits

@@ -1,4 +1,4 @@
-"""Proposes a JSON Schema by a sample of values, and tries it on the sample."""
+"""Propose a JSON Schema by a sample of values."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _FEW: Final = 3
 def infer_json_schema(
     samples: Iterable[pa.BinaryArray], *, title: str, base: DeclaredSchema | None = None
 ) -> InferredSchema:
-    """Propose a JSON Schema for the values, which extends `base`. Equal samples have equal schemas.
+    """Propose a schema that extends `base`. Equal samples have equal schemas.
 
-    If more than MOST_RAW of them would stay raw because of numbers that no column of numbers gives back, these members
-    become JSON text. Raises ConfigError if no value is JSON, or none has a type.
+    If more than MOST_RAW values would stay raw because of numbers that no column of numbers gives back, these
+    members become JSON text. Raises ConfigError if no value is JSON, or none has a type.
     """
     arrays = [array.drop_null() for array in samples]
     root, valid, refused = _sampled(arrays, base)
@@ -96,7 +96,6 @@ def _document(schema: dict[str, object], title: str, base: DeclaredSchema | None
 
 
 def _kept_raw(arrays: Sequence[pa.BinaryArray], text: str) -> Counter[str]:
-    """Count the values that would stay raw with a schema, by reason."""
     try:
         mapping = assign(LedgerState(), value=JsonSchema.of(text)).row.value
     except DescriptorError as error:  # a name that no column can have
@@ -110,7 +109,6 @@ def _kept_raw(arrays: Sequence[pa.BinaryArray], text: str) -> Counter[str]:
 
 
 def _raw_values(mapping: ValueMapping, values: pa.BinaryArray) -> Iterator[tuple[bool, str | None]]:
-    """Yield whether each value would stay raw, and its error."""
     try:
         rows = mapping.decode(values)
     except RowsTooLargeError:

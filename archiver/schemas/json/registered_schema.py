@@ -1,4 +1,4 @@
-"""JSON Schemas of a schema registry, with the documents that their references name."""
+"""JSON Schemas of a schema registry, with the documents of their references."""
 
 from __future__ import annotations
 
@@ -18,18 +18,14 @@ _FIRST_BYTES: Final = b"json\0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonTypes:
-    """The types that a registered JSON Schema is read as."""
-
     id: SchemaNumber
     schema: JsonSchema
 
     def to_bytes(self) -> bytes:
-        """The schema as kept in Postgres. `from_bytes` returns an equal one."""
         return _FIRST_BYTES + json.dumps([self.schema.types, self.schema.name]).encode()
 
     @classmethod
     def from_bytes(cls, number: SchemaNumber, data: bytes) -> Self:
-        """Read what `to_bytes` wrote."""
         types, name = json.loads(data.removeprefix(_FIRST_BYTES))
         return cls(id=number, schema=JsonSchema(types=types, name=name))
 
@@ -47,7 +43,7 @@ class JsonSchemas:
         return None
 
     def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> JsonTypes:  # noqa: ARG002 - no lenient form
-        """Raise BadSchema, with the id, if the schema or a reference can't be read."""
+        """Raises BadSchema, with the id."""
         try:
             types = JsonSchema.of(schema.text, references=schema.references)
         except DescriptorError as error:
@@ -55,7 +51,7 @@ class JsonSchemas:
         return JsonTypes(id=schema.id, schema=types)
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> JsonTypes | None:
-        """Return None if another kind wrote the bytes."""
+        """None if another kind wrote the bytes."""
         return JsonTypes.from_bytes(number, data) if data.startswith(_FIRST_BYTES) else None
 
 

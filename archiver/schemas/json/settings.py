@@ -1,4 +1,4 @@
-"""The settings of JSON keys and values: files, subjects, envelopes."""
+"""The settings of JSON keys and values."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ class JsonSettings:
         return infer_json_schema
 
     def source_schema(self, settings: JsonFormat, place: SchemaPlace) -> JsonSchema:
-        """Return a file's schema, or the latest schema of a subject.
-
-        Raises ConfigError, and subclasses of SchemaRegistryError.
-        """
+        """Raises ConfigError, and subclasses of SchemaRegistryError."""
         if settings.wire_format == "plain":
             return read_json_schema(settings.schema_files)
         assert place.subjects is not None
@@ -54,7 +51,7 @@ class JsonSettings:
         return EnvelopeReader(choice=choice.with_schemas(place.subjects.schemas), header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: JsonFormat | None) -> JsonSchema:
-        """Raise ConfigError if the file can't be read, or today's schema isn't a JSON Schema."""
+        """Raises ConfigError."""
         if not isinstance(file.today, JsonSchema | None):
             raise ConfigError(
                 "the topic's values aren't JSON, so a JSON Schema can't be their next schema",
@@ -69,7 +66,7 @@ JSON_SETTINGS: Final = JsonSettings()
 
 
 def read_json_schema(paths: tuple[Path, ...]) -> JsonSchema:
-    """Further files are documents that the first one refers to by their names. Raises ConfigError with the file."""
+    """The first file refers to further ones by name. Raises ConfigError with the file."""
     texts = [read_schema_text(path) for path in paths]
     references = {path.name: text for path, text in zip(paths[1:], texts[1:], strict=True)}
     try:

@@ -1,1 +1,1 @@
-"""Protobuf schemas, from files and a schema registry, and the messages of envelopes."""
+"""Protobuf schemas, from files and a schema registry."""

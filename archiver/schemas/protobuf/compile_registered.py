@@ -1,7 +1,7 @@
-"""Compiles registered schemas with protoc, leniently if protoc refuses a text.
+"""Compile registered schemas with protoc, leniently if protoc refuses a text.
 
-Registries and Confluent's clients accept some texts that protoc doesn't. The refused parts (custom options, missing
-imports, names equal in JSON) don't change what bytes mean.
+Confluent's clients accept some texts that protoc doesn't. The refused parts (custom options, missing imports,
+names equal in JSON) don't change the meaning of bytes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMPLAINT: Final = re.compile(r"^(?P<file>[^\n]+?):(?P<line>\d+):(?P<column>\d+
 
 @dataclass(frozen=True, slots=True)
 class RegisteredFiles:
-    """`ready` were registered as descriptors, `texts` are the rest, by import name."""
+    """`ready` were registered as descriptors, `texts` are the rest."""
 
     texts: Mapping[str, bytes]
     ready: Mapping[str, FileDescriptorProto]
@@ -53,7 +53,7 @@ class RegisteredFiles:
         return cls(texts, ready, imports)
 
     def compiled(self) -> FileDescriptorSet:
-        """Raise ConfigError with protoc's message."""
+        """Raises ConfigError with protoc's message."""
         names = sorted({*self.texts, *self._imported()})
         ready = FileDescriptorSet(file=self.ready.values())
         compiled = _compile(self.texts, names, ready, self.imports) if names else ready
@@ -64,7 +64,7 @@ class RegisteredFiles:
         return FileDescriptorSet(file=files.values())
 
     def compiled_leniently(self) -> FileDescriptorSet:
-        """Compile without parts that protoc refuses and Kafka's clients ignore. Raises ConfigError."""
+        """Raises ConfigError."""
         files = RegisteredFiles({name: self._bare(text) for name, text in self.texts.items()}, self.ready, self.imports)
         widened: set[str] = set()
         for _ in range(MOST_ROUNDS):
@@ -108,7 +108,6 @@ class RegisteredFiles:
                 yield line.path
 
     def _bare(self, text: bytes) -> bytes:
-        """Return the text without missing imports and custom options with a list."""
         parsed = ProtoText(text)
         missing = set(self._missing(parsed))
         spans: list[Span] = [line for line in parsed.imports if line.path in missing]
@@ -117,7 +116,7 @@ class RegisteredFiles:
 
 
 def from_base64(text: str) -> FileDescriptorProto | None:
-    """Return a registered descriptor. None if it is text."""
+    """None if it is text."""
     try:
         return FileDescriptorProto.FromString(base64.b64decode(text, validate=True))
     except (binascii.Error, ValueError, DecodeError):
@@ -165,7 +164,7 @@ def _without_options(texts: Mapping[str, bytes], places: Mapping[str, list[int]]
 
 
 def _allowing(texts: Mapping[str, bytes], places: Mapping[str, list[int]]) -> Iterator[tuple[str, bytes]]:
-    """Allow names that are equal in JSON, if protoc rejects them.
+    """Allow names that are equal in JSON.
 
     Nothing else may change: further imports could give a type's name another meaning.
     """
@@ -212,7 +211,7 @@ def _links(files: Mapping[str, FileDescriptorProto]) -> bool:
 def _loosely_linked(
     files: Mapping[str, FileDescriptorProto], ready: Iterable[str]
 ) -> Mapping[str, FileDescriptorProto]:
-    """Let ready files import all further files and no missing ones. Unchanged if they don't link so."""
+    """Let ready files import all further files. Unchanged if they don't link so."""
     loose = {name: FileDescriptorProto.FromString(file.SerializeToString()) for name, file in files.items()}
     imported = {name: set(file.dependency) for name, file in files.items()}
     for name in ready:

@@ -1,7 +1,6 @@
-"""Finds the message of a Protobuf envelope by the message indexes after the id or GUID.
+"""Find an envelope's message by the indexes after the id or GUID.
 
-Indexes are zigzag varints: their number, then each index; a single 0 is the first message. Each distinct envelope is
-parsed once.
+Indexes are zigzag varints: their number, then each index; a single 0 is the first message.
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ GUID_AMBIGUOUS_MESSAGE: Final = f"ambiguous_message@{GUID_HEAD}"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageChoice:
-    """Chooses one of `messages` by message indexes."""
-
     messages: tuple[str, ...]
     ids: SchemaIds
 
@@ -58,7 +55,7 @@ class MessageChoice:
         return self.ids.learned(schema_ids)
 
     def beside(self, waiting: BodyChoice) -> Self:  # noqa: ARG002 - the message decides, not the schema's version
-        """The same choice: any version is decoded with the version in force."""
+        """Any version is decoded with the current one."""
         return self
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
@@ -102,7 +99,7 @@ class MessageChoice:
             yield np.array(same, dtype=np.int64), verdict
 
     def _read(self, schema_id: SchemaNumber, head: bytes) -> EnvelopeVerdict:
-        """Parse one envelope. Old clients' plain varints are tried only if zigzag names no message."""
+        """Old clients' plain varints are tried only if zigzag names no message."""
         at = head_bytes(schema_id)
         parsed = parse_indexes(head, at)
         verdict = EnvelopeVerdict(0, BAD_ENVELOPE) if parsed is None else self._judge(schema_id, parsed)
@@ -132,7 +129,7 @@ class MessageChoice:
 
 
 def parse_indexes(value: bytes, at: int = HEAD, *, zigzag: bool = True) -> tuple[Indexes, int] | None:
-    """Return the indexes and the envelope's length. None if they are cut off or absurd.
+    """The indexes and the envelope's length. None if cut off or absurd.
 
     Without `zigzag`, plain varints as clients of 2021 wrote them.
     """

@@ -1,4 +1,4 @@
-"""The options and imports of a .proto text, whose edits keep its meaning on the wire.
+"""Edit a .proto text without changing its meaning on the wire.
 
 Edits blank characters, which keeps lines and columns, or add statements. Grammar:
 https://protobuf.dev/reference/protobuf/textformat-spec/ and the specifications beside it.
@@ -37,7 +37,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Option(Span):
-    """`name` is empty for Protobuf's options. `has_list`: its value is a list. `in_list`: it stands in brackets."""
+    """`name` is empty for Protobuf's options.
+
+    `has_list`: its value is a list. `in_list`: it stands in brackets.
+    """
 
     name: str = ""
     has_list: bool = False
@@ -45,7 +48,7 @@ class Option(Span):
 
     @property
     def can_go(self) -> bool:
-        """Whether it means nothing to the archiver, unlike Protobuf's options and `archiver.column`."""
+        """Protobuf's options and `archiver.column` have a meaning here."""
         return bool(self.name) and self.name.lstrip(".") != COLUMN_OPTION
 
 
@@ -61,7 +64,7 @@ class _ProtoToken(Span):
 
 @dataclass(slots=True)
 class ProtoText:
-    """The parts of a text, of which some may be missing if it isn't Protobuf."""
+    """Some parts may be missing if the text isn't Protobuf."""
 
     text: bytes
     options: list[Option] = field(default_factory=list)
@@ -74,7 +77,7 @@ class ProtoText:
         _Reader(self).read()
 
     def offset(self, line: int, column: int) -> int:
-        """Convert protoc's line and column: from 1, in bytes, with tabs of eight columns."""
+        """Protoc's line and column are from 1, in bytes, with tabs of eight columns."""
         start = 0
         for _ in range(line - 1):
             start = self.text.find(b"\n", start) + 1
@@ -101,7 +104,6 @@ class ProtoText:
         return self.text + b"".join(b'\nimport "%s";' % path.encode() for path in paths)
 
     def allowing_json_conflicts(self, offsets: Collection[int]) -> bytes:
-        """Allow the messages around these offsets to have fields whose names are equal in JSON."""
         bodies = {next((body for body in self.messages if offset in body), None) for offset in offsets}
         text = self.text
         for body in sorted((body for body in bodies if body is not None), key=lambda body: -body.start):
@@ -111,7 +113,6 @@ class ProtoText:
 
 
 def _keep(text: bytearray, brackets: Span, kept: Sequence[Option]) -> None:
-    """Blank everything between the brackets except these options."""
     edges = [brackets.start + 1, *(edge for option in kept for edge in (option.start, option.end)), brackets.end - 1]
     for number, start in enumerate(edges[::2]):
         end = edges[2 * number + 1]
@@ -187,7 +188,6 @@ class _Reader:
         return Option(span.start, span.end, name, has_list, in_list)
 
     def _end(self, at: int, ends: Collection[bytes]) -> int:
-        """Return the next of these tokens outside brackets, or the number of tokens."""
         depth = 0
         for index in range(at, len(self._tokens)):
             text = self._tokens[index].text

@@ -1,4 +1,4 @@
-"""Registered schemas: `.proto` text, or a `FileDescriptorProto` in base64, with references.
+"""Registered schemas: `.proto` text, or a `FileDescriptorProto` in base64.
 
 Indexes count messages in the file, then messages nested in that one, and so on.
 """
@@ -32,7 +32,7 @@ _FIRST_BYTE: Final = b"\x0a"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompiledSchema:
-    """A schema as descriptors. Indexes count the messages of the file `main`."""
+    """Indexes count the messages of the file `main`."""
 
     id: SchemaNumber
     main: FileDescriptorProto
@@ -42,7 +42,7 @@ class CompiledSchema:
         return messages_at(self.main, indexes)
 
     def source(self, message: str, extensions: tuple[str, ...] = ()) -> SourceSchema:
-        """Raise BadSchema, with the id, if the schema lacks the message or an extension."""
+        """Raises BadSchema, with the id."""
         source = SourceSchema(descriptor_set=self.to_bytes(), message=message, extensions=extensions)
         try:
             source_graph(source)
@@ -51,12 +51,11 @@ class CompiledSchema:
         return source
 
     def to_bytes(self) -> bytes:
-        """A serialized descriptor set, from which `from_bytes` makes an equal schema."""
         return self.files.SerializeToString(deterministic=True)
 
     @classmethod
     def from_bytes(cls, schema_id: SchemaNumber, data: bytes) -> Self | None:
-        """Return None if the schema replaced a registered one."""
+        """None if the schema replaced a registered one."""
         files = FileDescriptorSet.FromString(data)
         if any(file.name == REPLACING_FILE for file in files.file):
             return None
@@ -65,7 +64,7 @@ class CompiledSchema:
 
 @dataclass(frozen=True, slots=True)
 class ProtobufSchemas:
-    """`imports` are folders of imports that the registry lacks. `replaced` are the configuration's schemas."""
+    """`imports` are folders of imports that the registry lacks. `replaced` is configured."""
 
     name: str = "PROTOBUF"
     label: str = "Protobuf"
@@ -80,7 +79,7 @@ class ProtobufSchemas:
         return next((_replacing(number, data) for replaced, data in self.replaced if replaced == number), None)
 
     def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> CompiledSchema:
-        """Compile a schema. Raises BadSchema, with the id, if protoc refuses it or a file is missing."""
+        """Raises BadSchema, with the id."""
         for folder in self.imports:
             if not folder.is_dir():
                 raise ConfigError("there is no such import folder", folder=str(folder))
@@ -93,7 +92,7 @@ class ProtobufSchemas:
         return CompiledSchema(id=schema.id, main=_named(compiled, MAIN_FILE), files=compiled)
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> CompiledSchema | None:
-        """Return None if another kind wrote the bytes, or the schema was replaced."""
+        """None if another kind wrote the bytes, or the schema was replaced."""
         if (replacement := self.replacement(number)) is not None:
             return replacement
         return CompiledSchema.from_bytes(number, data) if data.startswith(_FIRST_BYTE) else None
@@ -103,10 +102,7 @@ PROTOBUF_SCHEMAS: Final = ProtobufSchemas()
 
 
 def read_replacement(path: Path) -> bytes:
-    """Read a replacement schema. Indexes count the messages of its last file.
-
-    Raises ConfigError if it can't be read, isn't a descriptor set, or lacks an import.
-    """
+    """Indexes count the messages of the last file. Raises ConfigError."""
     try:
         files = parse_descriptor_set(read_schema_file(path))
         by_name = {file.name: file for file in files.file}
@@ -125,7 +121,7 @@ def _replacing(number: SchemaNumber, data: bytes) -> CompiledSchema:
 
 
 def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
-    """Return the names of the messages that indexes may mean.
+    """The messages that indexes may mean.
 
     Java counts declared messages; other clients also count entry messages of maps. If they differ, both count.
     """
@@ -134,7 +130,7 @@ def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
 
 
 def indexes_of(main: FileDescriptorProto, message: str) -> Indexes | None:
-    """Return a message's indexes as in Java. None if the file doesn't declare it."""
+    """As in Java. None if the file doesn't declare the message."""
     scope = f"{main.package}." if main.package else ""
     if not message.startswith(scope):
         return None

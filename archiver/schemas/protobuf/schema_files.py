@@ -1,7 +1,4 @@
-"""Schemas from descriptor sets (`protoc --include_imports --descriptor_set_out`) and `.proto` files.
-
-grpc_tools compiles `.proto` files, keeping comments.
-"""
+"""Read descriptor sets (`protoc --include_imports --descriptor_set_out`) and `.proto` files."""
 
 from __future__ import annotations
 
@@ -53,14 +50,14 @@ def _shipped() -> tuple[_Root, ...]:
 def read_descriptor_set(path: Path, message: str, extensions: Sequence[str] = ()) -> SourceSchema:
     """`extensions` become columns.
 
-    Raises ConfigError if the file isn't a descriptor set, or lacks an import, the message or an extension.
+    Raises ConfigError if the file isn't a descriptor set, or incomplete.
     """
     source = SourceSchema(descriptor_set=read_schema_file(path), message=message, extensions=tuple(extensions))
     return checked(source, path)
 
 
 def checked(source: SourceSchema, path: Path) -> SourceSchema:
-    """Raise ConfigError, with the file, if the message or something that it needs is missing."""
+    """Raises ConfigError, with the file, if something is missing."""
     try:
         source_graph(source)
     except DescriptorError as error:
@@ -73,10 +70,9 @@ def checked(source: SourceSchema, path: Path) -> SourceSchema:
 def compile_proto(
     paths: Path | Sequence[Path], message: str, imports: Sequence[Path] = (), extensions: Sequence[str] = ()
 ) -> SourceSchema:
-    """Compile `.proto` files to the schema of `message`. `extensions` become columns.
+    """`extensions` become columns. Raises ConfigError, also for protoc's errors.
 
-    `imports` are folders for `import` lines; if none of them holds a file, its own folder is one too. Raises
-    ConfigError for missing files, protoc's errors, and a missing message or extension.
+    `imports` are folders; if none of them holds a file, its own folder is one too.
     """
     files = (paths,) if isinstance(paths, Path) else tuple(paths)
     for file in files:
@@ -89,9 +85,9 @@ def compile_proto(
 
 
 def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet, imports: Sequence[Path] = ()) -> bytes:
-    """Compile files and their imports to a serialized descriptor set.
+    """Return a serialized descriptor set. Raises ConfigError with protoc's message.
 
-    `ready` are compiled imports, `imports` folders. Raises ConfigError with protoc's message.
+    `ready` are compiled imports, `imports` folders.
     """
     with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
         more = []
@@ -103,7 +99,7 @@ def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet, 
 
 
 def is_shipped(name: str) -> bool:
-    """Whether it is Google's, Confluent's, protovalidate's or the archiver's file."""
+    """Google's, Confluent's, protovalidate's and the archiver's files."""
     roots = (root for root in _shipped() if name.startswith(root.prefix))
     return any((root.folder / name.removeprefix(root.prefix)).is_file() for root in roots)
 
@@ -133,14 +129,14 @@ def _protoc(path: Path | str, files: Sequence[str], roots: Sequence[Path], more:
 
 
 def why_not_compiled(code: int, stderr: str) -> str:
-    """Describe a failure of protoc by its exit code, below 0 for a signal."""
+    """Exit codes below 0 are signals."""
     if code < 0:
         return f"protoc was ended by {signal.Signals(-code).name} before it had read the schema: run it again"
     return f"protoc refuses the schema:\n{stderr.strip()}{_hint(stderr)}"
 
 
 def run_apart(command: Sequence[str], path: Path | str) -> subprocess.CompletedProcess[str]:
-    """Run protoc in its own session. Raises ConfigError with the schema's path if it takes too long."""
+    """Raises ConfigError with the schema's path if protoc takes too long."""
     try:
         return subprocess.run(  # noqa: S603 - our own interpreter and paths, no shell
             command,

@@ -1,7 +1,4 @@
-"""Finds the message of a record's id or GUID and message indexes. Picklable.
-
-Only unknown ids are requested from the schema registry.
-"""
+"""Find the message of a record's id or GUID and message indexes. Picklable."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ from catalog.model import SchemaIdentity, SchemaNumber
 
 class SchemaIds(Protocol):
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:
-        """Return the full names that they may mean; empty if there is no such message.
+        """Full names; empty if there is no such message, None for an unknown id.
 
-        None for an unknown id. Raises subclasses of SchemaRegistryError; only BadSchema is permanent.
+        Raises subclasses of SchemaRegistryError; only BadSchema is permanent.
         """
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]: ...
@@ -31,7 +28,7 @@ class SchemaIds(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownId:
-    """`names` is the main file, with everything else removed."""
+    """`names` is the main file, without everything else."""
 
     id: SchemaNumber
     names: bytes
@@ -58,7 +55,7 @@ class SchemaRegistryIds:
         return self.registry.to_keep(set(schema_ids) - _by_id(self.known).keys())
 
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> SchemaRegistryIds:
-        """Return a copy that knows the schemas of the same context."""
+        """Ids of other contexts are ignored."""
         more = {schema.id: KnownId.of(schema) for schema in self.registry.kept(schemas)}
         known = {schema.id: schema for schema in self.known} | more
         return replace(self, known=tuple(known[number] for number in sorted(known, key=str)))

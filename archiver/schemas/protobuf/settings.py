@@ -1,4 +1,4 @@
-"""The settings of Protobuf keys and values: files, subjects, envelopes."""
+"""The settings of Protobuf keys and values."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ class ProtobufSettings:
     inference: None = None
 
     def source_schema(self, settings: ProtobufFormat, place: SchemaPlace) -> MessageSchema:
-        """Return the schema of `message`, or of all `messages`.
-
-        Raises ConfigError if a file can't be read, and subclasses of SchemaRegistryError.
-        """
+        """Raises ConfigError if a file can't be read, and subclasses of SchemaRegistryError."""
         if settings.wire_format == "confluent":
             return _registered(settings, place)
         assert settings.message is not None
@@ -62,10 +59,7 @@ class ProtobufSettings:
         return EnvelopeReader(choice=choice, coerce=settings.coerce, header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: ProtobufFormat | None) -> MessageSchema:
-        """Read the file's message, which replaces the one of its name, or is added.
-
-        Raises ConfigError if the file can't be read, its message isn't known, or today's schema isn't Protobuf.
-        """
+        """The file's message replaces the one of its name, or is added. Raises ConfigError."""
         today = file.today
         if not isinstance(today, SourceSchema | UnionSchema | None):
             raise ConfigError(
@@ -88,7 +82,7 @@ PROTOBUF_SETTINGS: Final = ProtobufSettings()
 
 
 def kind_of(settings: ProtobufFormat) -> ProtobufSchemas:
-    """Raise ConfigError if a file or folder can't be read."""
+    """Raises ConfigError if a file or folder can't be read."""
     for folder in settings.imports:
         if not folder.is_dir():
             raise ConfigError("there is no such import folder", folder=str(folder))
@@ -168,7 +162,7 @@ def _extensions(settings: ProtobufFormat, schema: CompiledSchema, message: str) 
 
 
 def _envelope(schema: CompiledSchema, message: str, subject: str) -> bytes:
-    """Raise BadSchema if the schema's own file doesn't declare the message."""
+    """Raises BadSchema if the schema's own file doesn't declare the message."""
     indexes = indexes_of(schema.main, message)
     if indexes is None:
         raise BadSchema(

@@ -1,1 +1,1 @@
-"""Schema registries: client, ids, envelopes, contexts and subjects. Independent of formats."""
+"""Schema registries, independent of formats."""

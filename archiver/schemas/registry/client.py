@@ -25,7 +25,7 @@ _Asked: TypeAlias = tuple[SchemaNumber, str | None]
 
 
 class SchemaRegistry:
-    """A client of one schema registry. Thread-safe, by one lock."""
+    """Thread-safe, by one lock."""
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
@@ -42,7 +42,7 @@ class SchemaRegistry:
 
 
 class SchemasOfKind(Generic[SchemaT]):
-    """A registry's schemas of one kind. Thread-safe."""
+    """Thread-safe."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class SchemasOfKind(Generic[SchemaT]):
         self._read: dict[tuple[SchemaNumber, str, str], SchemaT] = {}
 
     def by_id(self, schema_id: SchemaNumber, subject: str | None = None) -> SchemaT | None:
-        """Return a schema, in the context of the subject or else the url. None if unknown or of another kind.
+        """In the context of the subject, else of the url. None if unknown or of another kind.
 
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError, BadSchema.
         """
@@ -97,7 +97,7 @@ class SchemasOfKind(Generic[SchemaT]):
         return None
 
     def latest(self, subject: str) -> SchemaT:
-        """Raise UnknownSubject if there is none, and what `by_id` raises."""
+        """Raises UnknownSubject, and as `by_id`."""
         with self._lock:
             until, newest = self._newest.get(subject, (0.0, None))
             if newest is None or until <= time.monotonic():
@@ -106,10 +106,7 @@ class SchemasOfKind(Generic[SchemaT]):
             return newest
 
     def versions(self, subject: str, most: int) -> tuple[SchemaT, ...]:
-        """Return at most `most` schemas, the newest first, without other kinds and unreadable ones.
-
-        Raises what `by_id` raises but BadSchema.
-        """
+        """The newest first, without other kinds and unreadable ones. Raises as `by_id`, except BadSchema."""
         with self._lock:
             numbers = self._requests.versions(subject)[: -most - 1 : -1]
             schemas = [self._version(subject, number) for number in numbers]
@@ -128,7 +125,7 @@ class SchemasOfKind(Generic[SchemaT]):
         return self._of_version[version]
 
     def deleted(self, subject: str) -> SchemaT | None:
-        """Return the latest softly deleted schema, or None. Raises what `by_id` raises."""
+        """The latest softly deleted schema. Raises as `by_id`."""
         with self._lock:
             found = self._requests.latest_deleted(subject)
             return None if found is None else self._of_subject(subject, found)
@@ -186,7 +183,7 @@ class SchemasOfKind(Generic[SchemaT]):
         return self._read_once(schema_id, found, context, leniently=True)
 
     def _in_other_form(self, schema_id: SchemaNumber, subject: str | None) -> Answer | None:
-        """Request the other form: some registries print texts that only they can read."""
+        """Some registries print texts that only they can read."""
         try:
             answer = self._ask(schema_id, subject, self._kind.other_form)
         except SchemaRegistryError as error:
@@ -206,7 +203,7 @@ class SchemasOfKind(Generic[SchemaT]):
 
 @lru_cache(maxsize=8)
 def client_of(settings: SchemaRegistrySettings) -> SchemaRegistry:
-    """Return the process's client for these settings."""
+    """The process's client for these settings."""
     return SchemaRegistry(settings)
 
 

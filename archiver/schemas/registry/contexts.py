@@ -12,7 +12,7 @@ _DEFAULT: Final = ":.:"
 
 
 def context_of(subject: str | None) -> str:
-    """Return `:.team:`, or an empty text for the default context."""
+    """Return `:.team:`, empty for the default context."""
     if subject is None or not subject.startswith(_QUALIFIED):
         return ""
     context = f":{subject[1:].partition(':')[0]}:"
@@ -20,5 +20,4 @@ def context_of(subject: str | None) -> str:
 
 
 def in_context(subject: str, context: str) -> str:
-    """Return the subject in this context, unless it names one."""
     return subject if subject.startswith(_QUALIFIED) else f"{context}{subject}"

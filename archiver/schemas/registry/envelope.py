@@ -1,7 +1,6 @@
-"""Reads envelopes: magic byte 0 and an id, or 1 and a GUID, then the format's part.
+"""Read envelopes: magic byte 0 and an id, or 1 and a GUID, then the format's part.
 
-They are before values or in headers (`header_ids`). A format's `BodyChoice` reads its part. Whole columns are read at
-once.
+They are before values or in headers (`header_ids`). Whole columns are read at once.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class EnvelopeVerdict(NamedTuple):
 
 
 class BodyChoice(Protocol):
-    """A format's part of envelopes. Picklable. `min_bytes` is the least number of bytes after the id."""
+    """A format's part of envelopes. Picklable. `min_bytes` is the least after the id."""
 
     @property
     def messages(self) -> tuple[str, ...]: ...
@@ -64,24 +63,23 @@ class BodyChoice(Protocol):
     def verdicts(
         self, schema_id: SchemaNumber, rows: Numbers, column: ValueHeads
     ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
-        """Return verdicts for rows with this id, grouped. Raises subclasses of SchemaRegistryError."""
+        """Grouped. Raises subclasses of SchemaRegistryError."""
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """Return schemas that had to be requested."""
+        """Schemas that had to be requested."""
 
-    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        """Return a copy that knows these schemas."""
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self: ...
 
     def beside(self, waiting: BodyChoice) -> Self:
-        """Return a copy that gives values of schemas that wait for approval an error."""
+        """Give values of schemas that wait for approval an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelopes:
-    """A column's envelopes: lengths (0 without one) and places of messages.
+    """Lengths (0 without an envelope) and places of messages.
 
-    Places are NOT_ONE for refused values and null. `errors` are refused values by code. `bare` marks possible plain
-    messages, with `coerce` only. `schema_ids` are known ids and GUIDs.
+    Places are NOT_ONE for refused values and null. `errors` are refused values by code. `bare` marks possible
+    plain messages, with `coerce` only. `schema_ids` are known ids and GUIDs.
     """
 
     lengths: npt.NDArray[np.int32]
@@ -93,10 +91,10 @@ class Envelopes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvelopeReader:
-    """Reads the envelopes of a column. The header named `header` wins.
+    """The header named `header` wins.
 
-    With `coerce`, a value without either magic byte is a plain message of the only type, unless another registry's
-    headers name its schema. No message can begin so: in Protobuf it would be field 0.
+    With `coerce`, a value without either magic byte is a plain message of the only type, unless another
+    registry's headers name its schema. No message can begin so: in Protobuf it would be field 0.
     """
 
     choice: BodyChoice
@@ -104,7 +102,7 @@ class EnvelopeReader:
     header: bytes = VALUE_HEADER
 
     def read(self, values: pa.BinaryArray, headers: pa.ListArray | None = None) -> Envelopes:
-        """Find each value's message. No bytes make this raise.
+        """No bytes make this raise.
 
         Raises subclasses of SchemaRegistryError, with the first `row` and its `schema_id` or `schema_guid`.
         """

@@ -29,7 +29,7 @@ _Body = TypeVar("_Body", dict[str, Any], list[Any])
 
 
 class RegistryHttp:
-    """Requests to one schema registry. Not thread-safe."""
+    """Not thread-safe."""
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._settings = settings
@@ -38,7 +38,7 @@ class RegistryHttp:
         self._failure: SchemaRegistryUnavailable | None = None
 
     def get(self, path: str) -> Mapping[str, Any] | None:
-        """Return JSON, None if not found. Retries transient errors, on each url in turn.
+        """None if not found. Retries transient errors, on each url in turn.
 
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError.
         """
@@ -71,7 +71,7 @@ class RegistryHttp:
         return state.attempt_number >= self._settings.attempts or _asked(_failure(state)) > LONGEST_ASKED_SECONDS
 
     def _pause(self, state: RetryCallState) -> float:
-        """Return seconds that grow at random; after a round of all urls `Retry-After` counts."""
+        """After a round of all urls `Retry-After` counts."""
         settings = self._settings
         growing = wait_random_exponential(multiplier=settings.pause, max=settings.timeout)(state)
         return growing if state.attempt_number % len(settings.urls) else max(growing, _asked(_failure(state)))
@@ -137,7 +137,7 @@ def _read(answer: requests.Response, where: Mapping[str, str], kind: type[_Body]
 
 
 def _address(location: str) -> str:
-    """The address without user and query, which may be secret."""
+    """User and query may be secret."""
     parts = urlsplit(location)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
@@ -147,7 +147,6 @@ def _failure(state: RetryCallState) -> BaseException | None:
 
 
 def _asked(error: BaseException | None) -> float:
-    """Return the seconds of `Retry-After`, or 0."""
     return float(error.context.get("retry_after", 0.0)) if isinstance(error, SchemaRegistryUnavailable) else 0.0
 
 
@@ -166,7 +165,7 @@ def _session(settings: SchemaRegistrySettings) -> requests.Session:
 
 
 def _refusal(error: BaseException) -> str | None:
-    """Return why TLS failed. None if the connection only broke."""
+    """None if the connection only broke."""
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return str(cause.verify_message)

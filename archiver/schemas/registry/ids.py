@@ -21,11 +21,10 @@ class RegistryIds(Generic[SchemaT]):
     subject: str | None = None
 
     def schema(self, number: SchemaNumber) -> SchemaT | None:
-        """Return and raise what `SchemasOfKind.by_id` does."""
+        """Returns and raises as `SchemasOfKind.by_id`."""
         return client_of(self.settings).schemas(self.kind).by_id(number, self.subject)
 
     def to_keep(self, numbers: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
-        """Return schemas as bytes, without unknown ids."""
         schemas = ((number, self.schema(number)) for number in sorted(numbers, key=str))
         return {
             identity_of(number, self.subject): schema.to_bytes() for number, schema in schemas if schema is not None

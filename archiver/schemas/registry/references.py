@@ -1,4 +1,4 @@
-"""The schemas that a registered schema refers to, directly or not."""
+"""The direct and indirect references of a registered schema."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ MOST_REFERENCES: Final = 1_000
 
 
 class SchemaReferences:
-    """Looks references up and caches them: versions never change. Not thread-safe."""
+    """A cache: versions never change. Not thread-safe."""
 
     def __init__(self, requests: RegistryRequests) -> None:
         self._requests = requests
         self._versions: dict[tuple[str, int, str, str | None], Answer] = {}
 
     def texts(self, found: Answer, context: str, form: str | None, *, is_guid: bool) -> Iterator[tuple[str, str]]:
-        """Return names and texts of all references, in their schema's context.
+        """In their schema's context. Raises as `RegistryHttp`.
 
-        A GUID's may be of another context: the default will do, as only message names are read. Raises BadSchema for a
-        missing one or more than MOST_REFERENCES, and what `RegistryHttp` raises.
+        A GUID's may be of another context: the default will do, because only message names are read. Raises BadSchema
+        for a missing reference or more than MOST_REFERENCES.
         """
         seen: set[str] = set()
         pending = [(reference, context) for reference in found.get("references") or ()]

@@ -1,7 +1,7 @@
 """Requests for schemas by id, GUID and subject.
 
-Confluent and Redpanda look ids up in the context of the parameter `subject`. Apicurio and Karapace have no contexts:
-`:.team:` is a part of the name. Only Confluent has GUIDs.
+Confluent and Redpanda look ids up in the context of the parameter `subject`. Apicurio and Karapace have no
+contexts: `:.team:` is a part of the name. Only Confluent has GUIDs.
 """
 
 from __future__ import annotations
@@ -23,17 +23,14 @@ _REFUSALS: Final = frozenset({400, 404, 405, 406, 422, 501})
 
 
 class RegistryRequests:
-    """Requests to one schema registry. Not thread-safe.
-
-    Methods return None if there is no such schema, and raise what `RegistryHttp` raises.
-    """
+    """Not thread-safe. Methods raise as `RegistryHttp`, and return None if there is no such schema."""
 
     def __init__(self, settings: SchemaRegistrySettings) -> None:
         self._http = RegistryHttp(settings)
         self._contexts: frozenset[str] = frozenset()
 
     def by_id(self, schema_id: int, subject: str | None, form: str | None = None) -> Answer | None:
-        """Return the schema in the context of the subject, never of another one.
+        """In the context of the subject, never of another one.
 
         In a named context Confluent returns a subject's own schemas; the context alone finds the rest. Registries
         without `form` return text.
@@ -57,7 +54,7 @@ class RegistryRequests:
         return None
 
     def by_guid(self, guid: UUID, form: str | None = None) -> Answer | None:
-        """Return None also if the registry has no GUIDs."""
+        """None also if the registry has no GUIDs."""
         try:
             return self._http.get(_with(f"/schemas/guids/{guid}", format=form))
         except SchemaRegistryError as error:
@@ -79,7 +76,7 @@ class RegistryRequests:
         return self._http.get(_with(f"{path}/{max(map(int, versions))}", deleted="true")) if versions else None
 
     def versions(self, subject: str) -> list[int]:
-        """Return all versions, ascending, with softly deleted ones."""
+        """Ascending, with softly deleted ones."""
         path = f"/subjects/{_quoted(subject)}/versions"
         try:
             numbers = self._http.get_list(_with(path, deleted="true"))
@@ -90,7 +87,7 @@ class RegistryRequests:
         return sorted(map(int, numbers or ()))
 
     def version(self, subject: str, version: int, context: str, form: str | None = None) -> Answer | None:
-        """Return a reference from `context`, even if it was softly deleted."""
+        """From `context`, even if softly deleted."""
         name = in_context(subject, context)
         answer = self._version(name, version, form)
         if answer is None and name != subject and not self._has_context(context):
@@ -108,7 +105,7 @@ class RegistryRequests:
         return self._http.get(_with(path, format=form)) if answer is None else answer
 
     def _has_context(self, context: str) -> bool:
-        """Assume that it has if the credentials may not list contexts."""
+        """True if the credentials may not list contexts."""
         if context not in self._contexts:
             try:
                 names = self._http.get_list("/contexts") or ()
@@ -132,7 +129,7 @@ class RegistryRequests:
 
 
 def is_refusal(error: SchemaRegistryError) -> bool:
-    """Whether the path or a parameter is unknown to the server."""
+    """The server doesn't know the path or a parameter."""
     return type(error) is SchemaRegistryError and error.context.get("status") in _REFUSALS
 
 

@@ -12,7 +12,7 @@ from catalog.model import SchemaNumber
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredSchema:
-    """`references` are all schemas that it refers to, directly or not, by their import names."""
+    """`references` are direct and indirect, by import name."""
 
     id: SchemaNumber
     text: str
@@ -23,8 +23,7 @@ class NumberedSchema(Protocol):
     @property
     def id(self) -> SchemaNumber: ...
 
-    def to_bytes(self) -> bytes:
-        """The schema as kept in Postgres. `SchemaKind.from_bytes` makes an equal one."""
+    def to_bytes(self) -> bytes: ...
 
 
 SchemaT = TypeVar("SchemaT", bound=NumberedSchema)
@@ -40,22 +39,18 @@ class SchemaKind(Protocol[SchemaT_co]):
 
     @property
     def other_form(self) -> str | None:
-        """The `format` of a second request if the text can't be read. None if there is none."""
+        """The `format` of a second request if the text can't be read."""
 
     def is_other_form(self, text: str) -> bool:
-        """Whether the answer has the other form, which some registries ignore."""
+        """Some registries ignore the requested form."""
 
-    def replacement(self, number: SchemaNumber) -> SchemaT_co | None:
-        """Return the configuration's replacement, if any."""
+    def replacement(self, number: SchemaNumber) -> SchemaT_co | None: ...
 
     def read(self, schema: RegisteredSchema, *, leniently: bool = False) -> SchemaT_co:
-        """Raise BadSchema, with the id, if it can't be read.
-
-        `leniently`: as Kafka's clients do, if the meaning of bytes stays.
-        """
+        """Raises BadSchema, with the id. `leniently`: as Kafka's clients do."""
 
     def from_bytes(self, number: SchemaNumber, data: bytes) -> SchemaT_co | None:
-        """Return None if another kind wrote the bytes, which must show that."""
+        """None if another kind wrote the bytes, which must show that."""
 
 
 def number_context(number: SchemaNumber) -> dict[str, int | str]:

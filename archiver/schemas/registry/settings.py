@@ -12,10 +12,10 @@ from archiver.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRegistrySettings:
-    """Addresses, credentials (`username` and `password`, or `token`), and times in seconds.
+    """Times are in seconds.
 
-    `urls` are tried in turn. After all attempts failed there are no requests for `rest`. Unknown ids are requested
-    again after `forget_after`, latest schemas after `latest_ttl`.
+    `urls` are tried in turn. After all attempts failed there are no requests for `rest`. Unknown ids are
+    requested again after `forget_after`, latest schemas after `latest_ttl`.
     """
 
     urls: tuple[str, ...]
@@ -38,7 +38,7 @@ class SchemaRegistrySettings:
 
 
 def schema_registry_settings(section: SchemaRegistrySection) -> SchemaRegistrySettings:
-    """Credentials in a url count. Raises ConfigError for a missing file or different users."""
+    """A url's credentials take precedence. Raises ConfigError for a missing file or different users."""
     urls, identities = zip(*(_split(url.strip()) for url in section.url.split(",")), strict=True)
     named = sorted({identity for identity in identities if identity is not None})
     if len(named) > 1:

@@ -1,4 +1,4 @@
-"""The latest schemas of a topic's subjects, or the last known ones."""
+"""The latest or last known schemas of a topic's subjects."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NOTHING: Final = KnownSchemas()
 
 
 class Subjects:
-    """`remembered` are the last known schemas. `news` are further answers.
+    """`remembered` are the last known schemas, `news` further answers.
 
-    `down` is the error if the registry didn't answer, or deleted a subject or a reference.
+    `down` is the error if the registry didn't answer, or deleted a schema.
     """
 
     def __init__(self, section: SchemaRegistrySection, remembered: KnownSchemas = NOTHING) -> None:
@@ -32,7 +32,7 @@ class Subjects:
         self.down: SchemaRegistryUnavailable | UnknownSubject | BadSchema | None = None
 
     def latest(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT:
-        """Return the latest schema, or else the last known one.
+        """Or the last known one.
 
         Raises SchemaRegistryUnavailable or UnknownSubject if none is known, and other subclasses of
         SchemaRegistryError.
@@ -73,10 +73,7 @@ class Subjects:
         return latest
 
     def versions(self, subject: str, kind: SchemaKind[SchemaT], most: int) -> tuple[SchemaT, ...]:
-        """Return at most `most` schemas, the latest first.
-
-        From memory if the registry is down. Raises what `latest` raises.
-        """
+        """The latest first; from memory if the registry is down. Raises as `latest`."""
         latest = self.latest(subject, kind)
         older: tuple[SchemaT, ...] = ()
         if not isinstance(self.down, SchemaRegistryUnavailable):
@@ -103,14 +100,13 @@ class Subjects:
         return None if known is None else kind.from_bytes(known.number, self._remembered.schemas[known])
 
     def ids(self, subject: str | None, kind: SchemaKind[SchemaT]) -> RegistryIds[SchemaT]:
-        """Return meanings of ids, for tasks. One attempt only while the registry is down."""
+        """For tasks. One attempt only while the registry is down."""
         is_down = isinstance(self.down, SchemaRegistryUnavailable)
         settings = replace(self._settings, attempts=1) if is_down else self._settings
         return RegistryIds(settings=settings, kind=kind, subject=subject)
 
     @property
     def schemas(self) -> Mapping[SchemaIdentity, bytes]:
-        """All schemas known here, for tasks."""
         return {**self._remembered.schemas, **self._schemas}
 
     @property

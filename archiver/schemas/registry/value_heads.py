@@ -1,4 +1,4 @@
-"""Windows of the first bytes of a column's values, for numpy."""
+"""The first bytes of a column's values, for numpy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ WINDOW: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class ValueHeads:
-    """Starts, sizes and first 8 bytes of values.
-
-    Other bytes follow a value shorter than its window: compare `sizes` first.
-    """
+    """Compare `sizes` first: other bytes follow a value shorter than its window."""
 
     starts: Numbers
     sizes: Numbers
@@ -30,7 +27,6 @@ class ValueHeads:
 
     @classmethod
     def of(cls, values: pa.BinaryArray) -> Self:
-        """Open a binary or large binary array without a copy."""
         kind = np.int64 if pa.types.is_large_binary(values.type) else np.int32
         _, offsets, buffer = values.buffers()
         if offsets is None or len(values) == 0:
@@ -44,7 +40,7 @@ class ValueHeads:
         return np.ascontiguousarray(self.heads[:, place : place + 4]).view(">u4")[:, 0].astype(np.uint32)
 
     def bytes_at(self, rows: Numbers, place: int, count: int) -> Bytes:
-        """Return `count` bytes from `place` on of values that have them."""
+        """The values must have `place + count` bytes."""
         gathered: Bytes = self.data[(self.starts[rows] + place)[:, np.newaxis] + np.arange(count)]
         return gathered
 

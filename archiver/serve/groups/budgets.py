@@ -1,4 +1,4 @@
-"""Limits on the memory and registry space of groups, per client and in total."""
+"""Limits on groups' memory and registry space."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class GroupBudget:
 
 
 class MemberMemory:
-    """The bytes of all members, also by owner."""
+    """Bytes of members, also by owner."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._most_bytes = most_bytes
@@ -52,7 +52,7 @@ class MemberMemory:
         return self._owners[owner]
 
     def put(self, group_id: str, sizes: Mapping[str, int]) -> None:
-        """Replace the sizes of a group's members, by owner. `sizes` must not change afterwards."""
+        """`sizes` must not change afterwards."""
         if self._groups.get(group_id) is sizes:
             return
         self.drop(group_id)

@@ -1,6 +1,6 @@
-"""All groups of a server, with the clock and the waiting requests.
+"""All groups of a server.
 
-A group keeps one protocol while it has members, which live in memory: after a restart they join again.
+A group keeps its protocol while it has members, which live in memory: after a restart they join again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_group_id(group_id: str) -> bool:
 
 
 class Coordinator:
-    """The groups of a server. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Coordinator:
         memory: MemberMemory | None = None,
         over_budget: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
-        """`over_budget` gets the owner of a refused member and the budget's key.
+        """`over_budget` gets a refused member's owner and the budget's key.
 
         `hears`: whether members' requests are answered now.
         """
@@ -85,7 +85,7 @@ class Coordinator:
         return group if isinstance(group, ConsumerGroup) else None
 
     async def join(self, group_id: str, asked: Joining) -> Joined:
-        """Returns when all members have joined, or had time to."""
+        """Waits until all members have joined, or had time to."""
         group = self._groups.get(group_id)
         error = ErrorCode.none
         if not is_group_id(group_id):
@@ -115,7 +115,7 @@ class Coordinator:
         return self._member_ids.holds(group_id, member_id, self._now())
 
     async def sync(self, group_id: str, asked: Syncing) -> Synced:
-        """Returns when the leader has assigned."""
+        """Waits for the leader's assignment."""
         group = self.classic(group_id)
         if group is None:
             return Synced(ticket=0, error=ErrorCode.unknown_member_id)
@@ -190,7 +190,7 @@ class Coordinator:
         partitions: Collection[PartitionId] = (),
         version: int = _WITH_MEMBER_EPOCHS,
     ) -> ErrorCode:
-        """Return the error for an OffsetCommit. Clients outside the group may commit while it has no members."""
+        """Clients outside the group may commit while it has no members."""
         if not is_group_id(group_id):
             return ErrorCode.invalid_group_id
         match self._groups.get(group_id):
@@ -216,10 +216,7 @@ class Coordinator:
     def asking(
         self, group_id: str, member_id: str, instance_id: str | None = None, generation: int | None = None
     ) -> Iterator[None]:
-        """Keep the session of a known member open while its request is handled, and reset it afterwards.
-
-        `generation` None: any.
-        """
+        """Keep a known member's session open during its request, then reset it."""
         before = self._groups.get(group_id)
         if before is None or (generation is not None and not before.knows(member_id, instance_id, generation)):
             yield
@@ -239,7 +236,7 @@ class Coordinator:
                 group.seen(self._now(), member_id)
 
     def forget(self, group_id: str) -> None:
-        """Drop a moved group. Waiting requests are answered NOT_COORDINATOR."""
+        """Waiting requests are answered NOT_COORDINATOR."""
         self._groups.pop(group_id, None)
         self._memory.drop(group_id)
         timer = self._timers.pop(group_id, None)

@@ -1,4 +1,4 @@
-"""A clock that stops while the event loop is blocked or the server may not answer: no session expires then."""
+"""A clock that stops while the loop is blocked or the server may not answer: no session expires then."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LATE: Final = 0.25
 
 
 class HeardTime:
-    """A clock in seconds, for one event loop. It starts watching the loop at the first call of `now`."""
+    """Seconds in which members were heard, for one event loop."""
 
     def __init__(self, hears: Callable[[], bool] = lambda: True) -> None:
         self._hears = hears
@@ -22,7 +22,6 @@ class HeardTime:
         self._timer: asyncio.TimerHandle | None = None
 
     def now(self) -> float:
-        """Seconds in which members were heard, from an arbitrary start."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         if self._due is None:

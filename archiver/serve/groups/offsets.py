@@ -1,4 +1,4 @@
-"""Committed offsets of groups in the registry."""
+"""Committed offsets in the registry."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ CommittedOffsets: TypeAlias = Mapping[tuple[str, int], GroupOffset]
 
 
 class GroupOffsetStore(Protocol):
-    """Stores the offsets of groups. Blocking: call it in a worker thread.
+    """Blocking: call it in a worker thread.
 
-    `claim` is the claim of the group's coordinator, None if it has none.
+    `claim` is the coordinator's, None if it has none.
     """
 
     def commit(
         self, group_id: str, offsets: CommittedOffsets, budget: OffsetBudget, *, claim: GroupClaim | None
     ) -> None:
-        """Store offsets durably. Raises OffsetBudgetReached if they exceed `budget`."""
+        """Store durably. Raises OffsetBudgetReached."""
 
     def load(self, group_id: str) -> CommittedOffsets: ...
 
     def delete(
         self, group_id: str, partitions: Collection[tuple[str, int]] | None = None, *, claim: GroupClaim | None
     ) -> int:
-        """Delete all offsets of a group, or some partitions'. Return how many were deleted."""
+        """Return the number of deleted offsets."""
 
     def groups(self) -> tuple[str, ...]: ...
 
     def use(self, groups: Collection[str]) -> None: ...
 
     def expired(self, age: float) -> tuple[str, ...]:
-        """Return groups with offsets but without members and commits for `age` seconds."""
+        """Without members or commits for `age` seconds."""
 
     def expire(self, group_id: str, age: float, *, claim: GroupClaim | None) -> int:
-        """Delete a group's offsets if still expired; return their number."""
+        """Return the number of deleted offsets."""
 
 
 class RegistryOffsets:
-    """Offsets of one cluster's groups, read without a claim. Connects on first use."""
+    """Read without a claim. Connects on first use."""
 
     def __init__(self, dsn: str, cluster_id: str, *, answers_within: float) -> None:
         """A call fails after `answers_within` seconds without an answer."""

@@ -1,6 +1,6 @@
-"""The Kafka protocol over archived topics, for unmodified clients (docs/serve.md).
+"""The Kafka protocol over archived topics (docs/serve.md).
 
-Messages are kio's classes. `messages` leaves out the fields that a version lacks.
+Messages are kio's classes. `messages` leaves out fields that a version lacks.
 """
 
 __all__ = ["endpoint", "running"]

@@ -1,4 +1,4 @@
-"""A Kafka API as this server answers it."""
+"""An API as this server answers it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from archiver.wire.api_keys import ApiKey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """An API with its first and last version, its handler, and the guard that authorizes its requests.
+    """An API: its first and last version, its handler, and the guard that authorizes requests.
 
-    - connections: `waits` for other clients, so the request's memory is released first; `before_login`: allowed before
-      authentication
-    - quotas: `is_timely` requests are never throttled
-    - groups: `of_groups` goes to the group's coordinator; `of_members` needs only members, `of_offsets` only offsets;
-      `is_slow` waits for the registry; `is_kept` finishes even if client or node goes; `ends_groups` only applies to
-      groups with members or offsets
-    - start: `of_readers` is loaded ahead, for a client's first record
+    - `waits` for other clients, so the request's memory is released first; `before_login`: allowed before
+      authentication; `is_timely`: never throttled
+    - `of_groups` goes to the group's coordinator; `of_members` needs only members, `of_offsets` only offsets; `is_slow`
+      waits for the registry; `is_kept` finishes even if client or node goes; `ends_groups` needs members or offsets
+    - `of_readers` is loaded ahead, for a client's first record
     """
 
     key: ApiKey

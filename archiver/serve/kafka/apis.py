@@ -238,13 +238,12 @@ def load_for_readers() -> None:
 
 
 def load(api: Api, version: int) -> None:
-    """Load the classes of a version's messages, if they aren't loaded yet. That takes up to 0.2 seconds."""
+    """Load a version's message classes, which takes up to 0.2 seconds."""
     reader_of(request_kind(api.key, version))
     entity_writer(response_kind(api.key, version))
 
 
 def api_of(head: RequestHead) -> Api | None:
-    """Return the API of a request; None if API or version is unknown."""
     api = APIS.get(head.api_key)
     return api if api is not None and api.knows(head.version) else None
 
@@ -252,7 +251,7 @@ def api_of(head: RequestHead) -> Api | None:
 async def respond(
     service: Service, api: Api, head: RequestHead, request: Request
 ) -> tuple[list[bytes | memoryview], float]:
-    """Answer a request: header and body, and the seconds to throttle its client."""
+    """Return header and body, and the seconds to throttle the client."""
     began = time.perf_counter()
     values_or_parts = await _found(service, api, request)
     body = values_or_parts if isinstance(values_or_parts, list) else [await _encoded(request, head, values_or_parts)]
@@ -330,7 +329,7 @@ def _summary(
 
 
 def fallback(head: RequestHead) -> list[bytes | memoryview] | None:
-    """Answer an ApiVersions request of a version that is too new; None for other APIs."""
+    """For an ApiVersions request of too new a version."""
     if head.api_key != ApiKey.API_VERSIONS:
         return None
     versions = _known_versions(ErrorCode.unsupported_version)

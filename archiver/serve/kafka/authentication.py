@@ -21,7 +21,7 @@ _FAILED: Final = "authentication failed: the credentials are unknown, wrong or t
 
 
 async def sasl_handshake(_service: Service, request: Request) -> Values:
-    """Handle SaslHandshake. After version 0, messages without a request header follow."""
+    """After version 0, messages without a request header follow."""
     login = request.client.login
     shaken = login.handshake(request.body.mechanism, is_raw=request.version == 0)
     if shaken is not Shaken.BEGUN:
@@ -52,7 +52,7 @@ async def sasl_authenticate(service: Service, request: Request) -> Values:
 
 
 async def raw_step(service: Service, client: Client, message: bytes) -> bytes:
-    """Handle one message without a header. Raises BadRequest if authentication fails."""
+    """Raises BadRequest if authentication fails."""
     user = client.login.user_in(message)
     try:
         async with service.attempts.one(client.host, user):

@@ -1,4 +1,4 @@
-"""A stream reader that reports the end of a connection, and a protocol that feeds it little at a time."""
+"""A stream reader that reports a connection's end, fed little at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ READ_BYTES: Final = 32 << 10
 
 
 class ClientReader(asyncio.StreamReader):
-    """Call `on_end` once the client sends no more, with True if the connection is broken."""
+    """Calls `on_end` when the client sends no more, with True if the connection is broken."""
 
     def __init__(self) -> None:
         super().__init__(limit=READ_BYTES // 2)  # it stops at twice its limit
@@ -27,7 +27,7 @@ class ClientReader(asyncio.StreamReader):
 
 
 class ClientProtocol(asyncio.StreamReaderProtocol, asyncio.BufferedProtocol):
-    """Reads into a buffer of all connections: other protocols allocate 256 KiB for each read."""
+    """Reads into one buffer for all connections: other protocols allocate 256 KiB for each read."""
 
     def __init__(self, reader: ClientReader, buffer: memoryview) -> None:
         super().__init__(reader)

@@ -1,4 +1,4 @@
-"""The turns of one connection in the event loop, and the measuring of what it does there."""
+"""A connection's turns in the event loop."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _ELEMENTS_A_LOOK: Final = 16
 
 
 class ClientTurns(TurnTaker):
-    """The turns of one connection. `run` measures what the connection does in the loop."""
+    """`run` measures the connection's time in the loop."""
 
     def __init__(self, loop_time: LoopTime, name: str, *, long_wait: float = 120.0) -> None:
-        """`name` is the payer's; a request waits for long work at most `long_wait` seconds."""
+        """A request waits at most `long_wait` seconds for long work. `name` is the payer's."""
         super().__init__(loop_time.payer(name))
         self._time = loop_time
         self._long_wait = long_wait
@@ -40,30 +40,26 @@ class ClientTurns(TurnTaker):
         self.name = name
 
     def pay_as(self, name: str) -> None:
-        """Have another payer pay from now on."""
         if name != self.name:
             self.name, self.payer = name, self._time.payer(name)
             self.start = self.payer.last_start
 
     def spend(self, seconds: float) -> None:
-        """Count loop time that the connection took elsewhere."""
+        """Charge loop time taken elsewhere."""
         self._time.charge(self, seconds, budget=True)
 
     def run(self, work: Coroutine[Any, Any, _Value]) -> Awaitable[_Value]:
-        """Measure the loop time of a coroutine."""
         return _Measured(work, self)
 
     def resumed(self) -> None:
-        """Note that the connection's code runs."""
         self.is_pipelined = False
         self._mark = self._time.clock()
 
     def reads(self) -> None:
-        """Note that the next request is read now. If that takes no waiting, it is pipelined."""
+        """If the next request is read without a wait, it is pipelined."""
         self.is_pipelined = True
 
     def suspended(self) -> None:
-        """Count the time since it was resumed, or last counted."""
         now = self._time.clock()
         seconds, self._mark = now - self._mark, now
         self._slice += seconds
@@ -71,7 +67,7 @@ class ClientTurns(TurnTaker):
         self._time.charge(self, seconds, budget=self._has_budget)
 
     async def begin(self, size: int = 0) -> None:
-        """Wait for a turn for the next request of this many bytes."""
+        """`size` is the next request's, in bytes."""
         self.suspended()
         self.expected_seconds = size * _SECONDS_A_BYTE if size > _LARGE else 0.0
         self.last_seconds = self._request_seconds
@@ -81,17 +77,16 @@ class ClientTurns(TurnTaker):
 
     @property
     def is_over(self) -> bool:
-        """Whether the connection has worked on its request for as long as a turn takes."""
         return self._slice + self._time.clock() - self._mark > SLICE_SECONDS
 
     async def again(self) -> None:
-        """Wait for another turn for the same request."""
+        """For the same request."""
         self.suspended()
         self.last_seconds, self.expected_seconds = SLICE_SECONDS, 0.0
         await self._turn()
 
     async def each(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        """Iterate over elements of a request. Other clients get turns during that."""
+        """Other clients get turns."""
         for number, element in enumerate(elements, 1):
             yield element
             if number % _ELEMENTS_A_LOOK == 0 and self.is_over:
@@ -99,7 +94,7 @@ class ClientTurns(TurnTaker):
                 await self.again()
 
     def end_long_work(self) -> None:
-        """Let another request of the payer be decoded or have its answer put together, if this one is long."""
+        """Let the payer's next long request begin."""
         self.is_long_work = False
         if self._decoded is not None:
             self._time.decoded.free(self._decoded)
@@ -110,7 +105,7 @@ class ClientTurns(TurnTaker):
             self._long_work_of = None
 
     def end(self) -> None:
-        """End with the connection. Work that continues, as a commit does, gets turns, but no long work."""
+        """Work that continues, as a commit, gets turns but no long work."""
         self._has_ended = True
         self.end_long_work()
 
@@ -134,20 +129,20 @@ class ClientTurns(TurnTaker):
             self.end_long_work()
 
     async def decode(self, size: int, read: Callable[[], _Value]) -> _Value:
-        """Decode a request of this many bytes in a thread, once there is room for it until `end_long_work`."""
+        """Waits for room for `size` bytes, held until `end_long_work`."""
         self._decoded = HeldMemory(self._time.decoded, self.name)
         async with self._in_time():
             await self._decoded.grow(size)
         return await self.in_thread(read)
 
     async def in_thread(self, work: Callable[[], _Value]) -> _Value:
-        """Do long work outside the loop. TimeoutError if its turn doesn't come in time."""
+        """Raises TimeoutError if its turn comes too late."""
         async with self._in_time():
             return await self._time.in_thread(self, work)
 
     @asynccontextmanager
     async def _in_time(self) -> AsyncIterator[None]:
-        """Bound a wait for long work: by then, the client has given up."""
+        """Raises TimeoutError: by then the client has given up."""
         try:
             async with asyncio.timeout(self._long_wait):
                 yield
@@ -155,7 +150,7 @@ class ClientTurns(TurnTaker):
             raise TimeoutError(f"its long answer had no turn within {self._long_wait:g} seconds") from None
 
     def spare_budget(self, part: float = 1.0) -> None:
-        """Take this part of the request out of the payer's budget: it brought records."""
+        """Don't charge this part: it brought records."""
         self._time.budgets.spare(self.payer, self._request_seconds * part)
         self._has_budget = part < 1
 
@@ -166,8 +161,6 @@ class ClientTurns(TurnTaker):
 
 
 class _Measured(Awaitable[_Value]):
-    """Runs a coroutine, and counts the time of its steps."""
-
     __slots__ = ("_turns", "_work")
 
     def __init__(self, work: Coroutine[Any, Any, _Value], turns: ClientTurns) -> None:

@@ -23,7 +23,7 @@ class _Minute:
 
 
 class ClosingLog:
-    """Logs closed connections. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(self, later: Callable[[float, Callable[[], None]], object] | None = None) -> None:
         self._later = later
@@ -33,7 +33,7 @@ class ClosingLog:
         """Connections that were closed as their client did something wrong."""
 
     def write(self, address: str, why: object, *, error: Exception | None = None) -> None:
-        """Log why the connection of HOST:PORT is closed. `error` is logged with its traceback."""
+        """`address` is HOST:PORT."""
         self.closed += 1
         host = address.rpartition(":")[0]
         if not self._hosts:

@@ -1,4 +1,4 @@
-"""DescribeConfigs and client telemetry, whose metrics are dropped; without it Java clients log complaints."""
+"""DescribeConfigs and client telemetry. Metrics are dropped; without the API, Java clients log complaints."""
 
 from __future__ import annotations
 

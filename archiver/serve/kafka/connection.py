@@ -34,9 +34,9 @@ _READ_AT_ONCE: Final = 8 << 10
 class ConnectionLimits:
     """Limits of a client. `frame_seconds` applies to 64 KiB of a request or 256 KiB of an answer.
 
-    A whole request must arrive at 128 KiB a second. Answers that take memory must be taken at
-    `answer_bytes_per_second`; other answers wait for room for at most `answer_seconds`. `handshake_seconds` bounds the
-    time before authentication, `half_closed_seconds` the work for a client that closed its half.
+    A request must arrive at 128 KiB a second. Answers that take memory must be taken at `answer_bytes_per_second`;
+    other answers wait for room for `answer_seconds`. `handshake_seconds` bounds the time before authentication,
+    `half_closed_seconds` the work for a client that closed its half.
     """
 
     most_request_bytes: int
@@ -53,10 +53,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionResources:
-    """What all connections of a server share: limits, memory for requests and for answers, and watched sockets.
-
-    `loaded` are the APIs, with versions, whose messages have been read before.
-    """
+    """`loaded`: the APIs and versions whose messages were read before."""
 
     limits: ConnectionLimits
     memory: RequestMemory
@@ -77,7 +74,7 @@ _Frame: TypeAlias = bytes | RequestHead | _KnownRequest
 
 
 class Connection:
-    """A client's connection. A malformed frame closes only this connection."""
+    """A malformed frame closes only this connection."""
 
     def __init__(
         self,
@@ -112,9 +109,9 @@ class Connection:
         return self._client.host
 
     def end_after_answer(self) -> bool:
-        """End the connection once its client has its answer. False if it can be closed at once.
+        """End after the current answer. False if the connection can be closed at once.
 
-        If the answer takes many turns, only commits and deletions are waited for. True if it is ending already.
+        During an answer of many turns, only commits and deletions are waited for.
         """
         was_ending, self._is_ending = self._is_ending, True
         if self._turns.is_long_work and not (self._is_writing or self._is_kept):
@@ -122,10 +119,10 @@ class Connection:
         return was_ending or self._is_answering
 
     async def serve(self, *, handshake_until: float, shown: Callable[[], None]) -> None:
-        """Answer requests until the client disconnects, is idle for too long, or sends a malformed request.
+        """Answer until the client disconnects, idles too long or sends a malformed request.
 
-        A client that isn't authenticated at `handshake_until` (the loop's clock) is closed. `shown` is called after
-        authentication or, without it, at the first request.
+        A client not authenticated at `handshake_until` (loop's clock) is closed. `shown` is called after authentication
+        or, without it, at the first request.
         """
         login, log = self._client.login, self._client.closing_log
         self._shown = shown
@@ -190,7 +187,7 @@ class Connection:
         return not self._client.login.is_over
 
     async def _write(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Write an answer when there is room for it. Raises TimeoutError."""
+        """Write an answer when there is room. Raises TimeoutError."""
         seconds = self._limits.answer_seconds
         late, self._late = self._late, "there was no memory for its response in time (response_memory)"
         self._turns.end_long_work()
@@ -289,5 +286,4 @@ class Connection:
             self._writer.transport.abort()
 
 
-def _do_nothing(*_: object) -> None:
-    """Ignore what is reported."""
+def _do_nothing(*_: object) -> None: ...

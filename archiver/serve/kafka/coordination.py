@@ -1,6 +1,6 @@
-"""Routes requests about groups to the coordinator's answers.
+"""Routes requests about groups.
 
-For other groups of a request, this node returns the error that makes clients look for their coordinator.
+For groups of other nodes, the error makes clients look for their coordinator.
 """
 
 from __future__ import annotations

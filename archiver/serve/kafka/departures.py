@@ -1,6 +1,6 @@
-"""Detects disconnected clients whose bytes aren't all read yet, with epoll (EPOLLRDHUP, EPOLLHUP).
+"""Detects disconnected clients with unread bytes, with epoll (EPOLLRDHUP, EPOLLHUP).
 
-asyncio stops reading when its buffer is full, and then sees neither EOF nor a reset.
+asyncio stops reading when its buffer is full, and then sees neither EOF nor reset.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Departures:
         self._epoll.register(socket, select.EPOLLRDHUP | select.EPOLLONESHOT)
 
     def forget(self, socket: int, ended: Ended) -> None:
-        """Stop watching a socket, unless its number belongs to another client now."""
+        """Do nothing if the number belongs to another client now."""
         if self._epoll is not None and self._ended.get(socket) is ended:
             del self._ended[socket]
             with suppress(OSError):  # it is closed

@@ -1,4 +1,4 @@
-"""Removes repeated names from requests, as Kafka does, so that no small request gets a huge answer."""
+"""Removes repeated names, as Kafka does, so that no small request gets a huge answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _NAMES: Final[Mapping[int, tuple[str, Callable[[Any], Hashable]]]] = {
 
 
 def without_repeats(request: Request) -> Request:
-    """Return the request with each name once, in order. OffsetFetch topics of a repeated group are joined."""
+    """OffsetFetch topics of a repeated group are joined."""
     if request.api_key == ApiKey.FETCH:
         return _with_each_partition_once(request)
     if request.api_key == ApiKey.OFFSET_FETCH:
@@ -48,7 +48,7 @@ def without_repeats(request: Request) -> Request:
 
 
 def _with_each_partition_once(request: Request) -> Request:
-    """A Fetch waits, and keeps its topics as long. The last mention of a partition counts."""
+    """Repeats would stay in memory while the Fetch waits. The last mention of a partition counts."""
     count = sum(len(topic.partitions) for topic in request.body.topics)
     last = {
         (getattr(topic, "topic_id", None) or getattr(topic, "topic", None), partition.partition): (topic, partition)

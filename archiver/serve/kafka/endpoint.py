@@ -51,8 +51,6 @@ _DRAIN_SECONDS: Final = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """The listen address, the address for clients, the node's id, and the number of topics."""
-
     listen: str
     advertise: str
     node: int
@@ -80,7 +78,7 @@ class Address:
 
     @property
     def is_any(self) -> bool:
-        """Whether this is a wildcard address, to which clients can't connect."""
+        """Whether it is a wildcard address."""
         with suppress(ValueError):
             return ipaddress.ip_address(self.host).is_unspecified
         return False
@@ -90,8 +88,6 @@ class Address:
 
 
 class Endpoint:
-    """Serves the archived topics of a configuration to Kafka clients."""
-
     def __init__(self, config: Config) -> None:
         """Raises ConfigError if addresses can't work."""
         self._config = config
@@ -109,7 +105,7 @@ class Endpoint:
         self._security = Security(config, is_loopback=self._listen.is_loopback)
 
     async def run(self, stop: asyncio.Event, ready: Callable[[Listening], None] = lambda _: None) -> None:
-        """Serve until `stop` is set; `ready` is called once clients are accepted.
+        """`ready` is called when clients are accepted.
 
         Raises the catalog's errors if topics can't be listed at the start.
         """

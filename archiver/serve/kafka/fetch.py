@@ -1,7 +1,7 @@
-"""Fetch: returns batches from the requested offsets, or waits for them.
+"""Fetch.
 
-Batches in memory are sent at once; the next request gets what is being decoded. A client beyond the end waits, because
-another node may have a newer snapshot: OFFSET_OUT_OF_RANGE would skip or repeat records.
+Batches in memory are sent at once, the next request gets those being decoded. A client beyond the end waits: another
+node may have a newer snapshot, and OFFSET_OUT_OF_RANGE would skip or repeat records.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class _Round:
     """The edition of each topic when its first batches were taken."""
 
     def drop_removed(self) -> bool:
-        """Drop batches that may have left their table since they were taken. Return whether there were any."""
+        """They may have left their table."""
         stale = {topic for topic, edition in self.editions.items() if topic.edition != edition}
         for source, _ in self.following if stale else ():
             if source.topic in stale:
@@ -112,7 +112,7 @@ class _Round:
 
     @property
     def leaves_more(self) -> bool:
-        """Whether the round leaves out records; if not, a short answer doesn't show the client's pace."""
+        """If no records are left out, a short answer doesn't show the client's pace."""
         return any(source.may_have_records(offset) for source, offset in (*self.missing, *self.following))
 
 
@@ -159,7 +159,7 @@ async def fetch(service: Service, request: Request) -> list[bytes | memoryview]:
 async def _packed(
     request: Request, begun: SessionFetch, sources: list[_Source], gathered: _Round
 ) -> list[bytes | memoryview]:
-    """Pack the answer. A client whose batches were removed while the request waited for turns fetches again."""
+    """If batches were removed while the request waited for turns, the client fetches again."""
     included: list[_Source] | None = None
 
     def packed() -> list[bytes | memoryview]:
@@ -306,7 +306,7 @@ async def _gathered(service: Service, request: Request, sources: list[_Source], 
 
 
 async def _until_recent(request: Request, topics: Iterable[ServedTopic]) -> None:
-    """Wait for a refresh of tables older than `refresh`: their records may have been removed."""
+    """Their records may have been removed."""
     if old := [topic for topic in topics if topic.is_old]:
         request.client.turns.end_long_work()
         await asyncio.gather(*(topic.recent() for topic in old))
@@ -342,7 +342,6 @@ async def _collected(service: Service, request: Request, sources: list[_Source],
 def _loads(
     service: Service, found: _Round, budget: int, *, is_slow: bool | None
 ) -> dict[asyncio.Future[Any], tuple[_Source, int]]:
-    """Begin to decode missing chunks. Return their sources, and the editions that they are of at least."""
     loads: dict[asyncio.Future[Any], tuple[_Source, int]] = {}
     for source, offset in found.missing[:_MOST_LOADS]:
         assert source.topic is not None

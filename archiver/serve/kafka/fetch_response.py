@@ -1,7 +1,6 @@
-"""The Fetch response, packed by hand: batches go to the socket without a copy.
+"""The Fetch response (versions 4 to 18), packed by hand: batches go to the socket without a copy.
 
-Versions 4 to 18. Sessions from 7 on, log start from 5, preferred replica from 11, varint lengths and tags from 12,
-topic ids from 13.
+Log start from 5 on, sessions from 7, preferred replica from 11, varints and tags from 12, topic ids from 13.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def packed(
 
 
 def throttled(body: list[bytes | memoryview], millis: int) -> list[bytes | memoryview]:
-    """Return the body with this throttle time, the first field of every version."""
+    """It is the first field of every version."""
     return [_INT32.pack(millis) + body[0][_INT32.size :], *body[1:]]
 
 

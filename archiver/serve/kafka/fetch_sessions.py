@@ -1,6 +1,6 @@
 """Fetch sessions (KIP-227), without I/O. A session ends with its connection.
 
-Without a free slot, or if a topic can't be read, requests are sessionless.
+Without a slot, or if a topic can't be read, requests are sessionless.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NO_SESSION: Final = 0
 
 @dataclass(slots=True)
 class FetchPosition:
-    """A fetch position, and the high watermark and log start last `sent`."""
+    """`sent`: the high watermark and log start sent last."""
 
     offset: int
     max_bytes: int
@@ -45,7 +45,7 @@ class FetchPosition:
 
 @dataclass(slots=True)
 class FetchSession:
-    """The partitions of a session, least recently returned first. `epoch` is the next request's."""
+    """Least recently returned first. `epoch` is the next request's."""
 
     number: int
     by_id: bool
@@ -55,7 +55,7 @@ class FetchSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFetch:
-    """The partitions of one request. With `is_incremental`, the answer leaves out unchanged ones."""
+    """If `is_incremental`, unchanged partitions are left out."""
 
     partitions: Mapping[PartitionKey, FetchPosition]
     session: FetchSession | None = None
@@ -66,10 +66,7 @@ class SessionFetch:
         return self.session.number if self.session else _NO_SESSION
 
     def includes(self, key: PartitionKey, state: tuple[int, int], *, has_news: bool) -> bool:
-        """Whether the answer includes a partition; `state` is its high watermark and log start.
-
-        `has_news`: it has records or an error.
-        """
+        """`state`: high watermark and log start; `has_news`: there are records or an error."""
         position = self.partitions[key]
         sent = has_news or not self.is_incremental or position.sent != state
         if self.session is not None:
@@ -87,7 +84,7 @@ class _SessionSlot:
 
 
 class SessionSlots:
-    """Bounds sessions and their partitions over all connections. Use it from one event loop."""
+    """Bounds sessions of all connections. Use it from one event loop."""
 
     def __init__(
         self,
@@ -109,7 +106,7 @@ class SessionSlots:
         return len(self._slots)
 
     def keep(self, owner: FetchSessions, session: FetchSession) -> bool:
-        """Store or renew a session. False, without its old slot, if there is no room."""
+        """False, without its old slot, if there is no room."""
         self.drop(session.number)
         size, now = len(session.partitions), self._clock()
         while self._slots and not self._has_room(size):
@@ -142,7 +139,7 @@ class SessionSlots:
 
 
 class FetchSessions:
-    """The session of one connection: beginning another one ends it."""
+    """A connection's session; a new one ends it."""
 
     def __init__(self, slots: SessionSlots | None = None, payer: str = "") -> None:
         self._slots = slots or SessionSlots()
@@ -159,7 +156,7 @@ class FetchSessions:
         forgotten: Iterable[PartitionKey] = (),
         is_kept: bool = True,
     ) -> SessionFetch | ErrorCode:
-        """Return the partitions to fetch, or an error. Without `is_kept`, they aren't remembered."""
+        """Without `is_kept`, partitions aren't remembered."""
         if epoch in (INITIAL, FINAL):
             self.forget(session_id)
             if epoch == FINAL or not positions or len(positions) > _MOST_PARTITIONS or not is_kept:

@@ -41,10 +41,7 @@ class RequestHead:
 async def read_size(
     reader: asyncio.StreamReader, least_bytes: int, most_bytes: int, *, idle_seconds: float
 ) -> int | None:
-    """Read the length of the next frame; None if the client is idle or gone.
-
-    Raises BadRequest if the length is out of bounds.
-    """
+    """None if the client is idle or gone. Raises BadRequest if the length is out of bounds."""
     try:
         async with asyncio.timeout(idle_seconds):
             (size,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
@@ -62,9 +59,9 @@ async def read_size(
 async def read_rest(
     reader: asyncio.StreamReader, size: int, *, part_seconds: float, grow: Callable[[int], Awaitable[None]]
 ) -> bytes:
-    """Read a frame of this length. `grow` waits for memory for a large one.
+    """`grow` waits for memory for a large frame.
 
-    Raises BadRequest if it ends early, or a part or the whole is too slow; time spent in `grow` doesn't count.
+    Raises BadRequest if it ends early, or if a part or the whole is too slow, not counting `grow`.
     """
     parts: list[bytes] = []
     clock = asyncio.get_running_loop().time
@@ -89,7 +86,7 @@ def head_of(frame: bytes) -> RequestHead:
 
 
 def request_of(head: RequestHead, frame: bytes, client: Client) -> Request:
-    """Decode a request of a known version. Raises BadRequest if it is malformed."""
+    """Raises BadRequest if the frame is malformed."""
     kind = request_kind(head.api_key, head.version)
     data = FrameBytes(frame, _MOST_ELEMENTS_OF_STRANGERS if client.login.access is None else MOST_ELEMENTS)
     data.take(_HEAD.size)
@@ -110,7 +107,7 @@ def request_of(head: RequestHead, frame: bytes, client: Client) -> Request:
 
 
 def response_head(head: RequestHead) -> bytes:
-    """Return the header. ApiVersions has no tags, because the client hasn't negotiated a version yet."""
+    """ApiVersions has no tags: the client hasn't negotiated a version yet."""
     number = struct.pack(">i", head.correlation_id)
     is_flexible = response_kind(head.api_key, head.version).__header_schema__.__flexible__
     return number + b"\0" if is_flexible and head.api_key != ApiKey.API_VERSIONS else number
@@ -119,7 +116,7 @@ def response_head(head: RequestHead) -> bytes:
 async def write_frame(
     writer: asyncio.StreamWriter, parts: Sequence[bytes | memoryview], *, slice_seconds: float
 ) -> None:
-    """Write a frame, slice by slice if the socket is full. Raises TimeoutError if a slice isn't taken in time."""
+    """Raises TimeoutError if a slice isn't taken in time."""
     transport = writer.transport
     frame = _unsent(transport, [_LENGTH.pack(sum(map(len, parts))), *parts])
     for part in _slices(frame):
@@ -130,7 +127,7 @@ async def write_frame(
 
 
 def _unsent(transport: asyncio.WriteTransport, parts: list[bytes | memoryview]) -> list[bytes | memoryview]:
-    """Send what the socket takes at once, without a copy; return the rest."""
+    """Send without a copy; return the rest."""
     plain = transport.get_extra_info("socket")
     is_encrypted = transport.get_extra_info("sslcontext") is not None
     if plain is None or is_encrypted or transport.is_closing() or transport.get_write_buffer_size():

@@ -1,4 +1,4 @@
-"""The permissions for requests about groups. A hidden group is answered like a missing one."""
+"""Permissions for requests about groups. A hidden group is answered like a missing one."""
 
 from __future__ import annotations
 
@@ -92,10 +92,7 @@ async def delete_groups(handler: Handler, service: Service, request: Request) ->
 
 
 async def beat(handler: Handler, service: Service, request: Request) -> Answer:
-    """ConsumerGroupHeartbeat needs READ of the group and DESCRIBE of each named topic.
-
-    A pattern matches only topics that the member may read.
-    """
+    """ConsumerGroupHeartbeat needs READ of the group, DESCRIBE of named and READ of matched topics."""
     body = request.body
     refusal = {"member_id": body.member_id, "member_epoch": 0, "heartbeat_interval": 0, "assignment": None}
     if not _may(request, body.group_id, Operation.READ):

@@ -1,4 +1,4 @@
-"""The topics that groups assign, refreshed periodically."""
+"""The topics that groups assign."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Matching:
 
 
 class GroupTopics:
-    """Archived topics. The mapping is the same object until something changes."""
+    """The mapping is the same object until something changes."""
 
     def __init__(self) -> None:
         self._topics = MatchedTopics({})
@@ -55,7 +55,7 @@ class GroupTopics:
         return self._topics
 
     async def matching(self, pattern: str, turns: ClientTurns) -> Topics:
-        """Return the topics once the pattern is matched, in a thread. Raises TimeoutError.
+        """Wait for a match, in a thread. Raises TimeoutError.
 
         Compiling is cancelled if all waiting requests are gone.
         """
@@ -102,7 +102,7 @@ def subscribed(group: AnyGroup | None, served: ServedTopics) -> frozenset[str]:
 
 
 def subscription(data: bytes) -> tuple[str, ...]:
-    """Return the topics of a classic consumer's subscription; none if the data isn't one."""
+    """Empty if `data` is no consumer's subscription."""
     names = []
     try:
         (count,) = _INT32.unpack_from(data, _INT16.size)

@@ -1,4 +1,4 @@
-"""Marks groups as used, releases unused claims, and expires offsets."""
+"""Marks used groups, releases unused claims, and expires offsets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GRACE: Final = 1800.0
 
 
 class GroupUpkeep:
-    """Maintains the groups of this node periodically. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class GroupUpkeep:
         grace: float = GRACE,
         clock: Callable[[], float] | None = None,
     ) -> None:
-        """Offsets of groups without members and commits for `retention` seconds are deleted."""
+        """`retention` is for groups without members and commits, in seconds."""
         self._cluster = cluster
         self._coordinator = coordinator
         self._offsets = offsets

@@ -1,6 +1,6 @@
-"""The permissions for requests about topics: a guard precedes a handler and filters its answer.
+"""Permissions for requests about topics: a guard filters a handler's answer.
 
-As in Kafka, a hidden topic is answered with the same error whether it exists or not, or left out.
+As in Kafka, a hidden topic gets the same error whether it exists or not, or is left out.
 """
 
 from __future__ import annotations

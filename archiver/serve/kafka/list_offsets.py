@@ -31,7 +31,7 @@ _WITH_NOT_AVAILABLE: Final = 5
 
 
 async def list_offsets(service: Service, request: Request) -> Values:
-    """Handle ListOffsets. Tiered offsets are answered with none, as in Kafka."""
+    """Tiered offsets are answered with none, as in Kafka."""
     topics = []
     repeated = await _repeated(request)
     async for named in request.in_turns(request.body.topics):
@@ -94,7 +94,7 @@ async def _asked(
 
 
 async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:
-    """Refresh the table. False if another node may have a newer end and the refresh failed.
+    """False if another node may have a newer end and the refresh failed.
 
     An end that goes back would look like a truncated log.
     """
@@ -162,5 +162,5 @@ async def _epoch_end(topic: ServedTopic, partition: int, epoch: int, lagging: Er
 
 
 def error_of(error: ContextError) -> ErrorCode:
-    """Return a retryable error if that may help, else a server error. Without an error, clients skip records."""
+    """Without an error, clients skip records."""
     return ErrorCode.kafka_storage_error if error.retryable else ErrorCode.unknown_server_error

@@ -1,6 +1,6 @@
-"""Budgets of loop time: one per payer, and a common one for payers over theirs while another payer reads records.
+"""Budgets of loop time: one per payer, and a common one for payers over theirs while another payer reads.
 
-A fetch that brings records has no budget, and earns some: a reader's other requests never hold up its fetches.
+A fetch with records has no budget and earns some: a reader's other requests never hold up its fetches.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _MOST_PAYERS: Final = 10_000
 
 @dataclass(slots=True, eq=False)
 class Payer:
-    """A principal or an address. `start` orders payers; `level` is its remaining budget in seconds."""
+    """A principal or an address. `start` orders payers; `level` is the remaining budget in seconds."""
 
     level: float
     at: float
@@ -64,13 +64,13 @@ class Payer:
 
     @property
     def common_end(self) -> float:
-        """Orders payers that wait for the common budget: short requests of payers that used little go first."""
+        """Short requests and small users come first."""
         return self.common_start + self.mean
 
 
 @dataclass(slots=True, eq=False)
 class TurnTaker:
-    """A connection, as turns are handed out: what it used, and what its next turn may take in seconds."""
+    """In seconds: used, and expected of the next turn."""
 
     payer: Payer
     start: float = 0.0
@@ -82,8 +82,6 @@ class TurnTaker:
 
 
 class CommonBudget:
-    """A bucket that payers over their budgets share."""
-
     def __init__(self, rate: float, most_debt: float) -> None:
         self._rate = rate
         self._most_debt = most_debt
@@ -91,7 +89,6 @@ class CommonBudget:
         self._at = 0.0
 
     def delay(self, now: float) -> float:
-        """Return the seconds until some is left; 0 if there is."""
         self._level = min(_COMMON_BURST, self._level + (now - self._at) * self._rate)
         self._at = now
         return 0.0 if self._level > 0 else max(_LEAST_DELAY, -self._level / self._rate)
@@ -102,7 +99,7 @@ class CommonBudget:
 
 @dataclass(slots=True)
 class _Active:
-    """How many payers share a growth, in this period and in the last one. Payers that use little of it count less."""
+    """Payers that share a growth, weighted by use."""
 
     now: float = 0.0
     last: float = 0.0
@@ -112,15 +109,14 @@ class _Active:
         return max(1.0, self.now, self.last)
 
     def end_period(self, *, is_next: bool) -> None:
-        """With `is_next`, the next period follows at once."""
+        """`is_next`: the next period follows at once."""
         self.now, self.last = 0.0, self.now if is_next else 0.0
 
 
 class LoopBudgets:
-    """Use it from one event loop."""
+    """Delays are in seconds. Use it from one event loop."""
 
     def __init__(self, share: float) -> None:
-        """`share` is one payer's part of the time in the long run."""
         self._share = share
         self._payers: OrderedDict[str, Payer] = OrderedDict()
         self._common = CommonBudget(share * COMMON, _MOST_COMMON_DEBT)
@@ -140,7 +136,6 @@ class LoopBudgets:
         return payer
 
     def delay(self, payer: Payer) -> float:
-        """Return the seconds until the payer is within its budget; 0 if it is."""
         level = self._level(payer)
         if level > 0:
             payer.is_common = False
@@ -148,14 +143,13 @@ class LoopBudgets:
         return max(_LEAST_DELAY, -level / self._share)
 
     def common_delay(self, payer: Payer, *, is_long: bool = False) -> float | None:
-        """Return the seconds until the common budget has some time for this payer; None if it doesn't apply."""
+        """None if the common budget doesn't apply."""
         now = _now()
         if not self._reads_beside(payer, now):
             return None
         return max(self._long_work.delay(now), payer.next_long_work - now) if is_long else self._common.delay(now)
 
     def charge(self, payer: Payer, seconds: float, *, is_common: bool = False) -> None:
-        """Charge a turn to the common budget or the payer's."""
         if payer is not self._reader:
             self._count(payer, seconds)
         if is_common:
@@ -165,15 +159,12 @@ class LoopBudgets:
             payer.level = max(payer.level - seconds, -MOST_DEBT)
 
     def charge_long_work(self, payer: Payer, seconds: float) -> None:
-        """Charge long work to the common budget. What exceeds its debt delays the payer's next one only."""
+        """A debt beyond its limit delays only the payer's next long work."""
         self._long_work.charge(seconds)
         payer.next_long_work = _now() + min(seconds / (self._share * _COMMON_LONG), _MOST_DELAY)
 
     def spare(self, payer: Payer, seconds: float) -> None:
-        """Give back what a fetch took that brought records, and a share of it for other requests of the reader.
-
-        The common budget keeps what it paid.
-        """
+        """Give back a fetch's time, and a share for other requests, but not the common budget's."""
         payer.level += seconds * self._share if payer.is_common else seconds * (1 + self._share)
         now = _now()
         if self._reader is not payer:
@@ -191,13 +182,13 @@ class LoopBudgets:
         return payer.level
 
     def _part(self, payer: Payer, now: float) -> float:
-        """Return the payer's part of the growth, in shares of one payer."""
+        """In shares of one payer."""
         self._begin_period(now)
         part = FLOOD_GROWTH / self._floods.count if payer.is_flood else GROWTH / self._active.count
         return max(0.0, part - COMMON) if payer.waiting else part
 
     def _count(self, payer: Payer, seconds: float) -> None:
-        """Count a payer by what it uses of its part, so that clients with little work leave the growth to the rest."""
+        """Clients with little work leave the growth to the rest."""
         self._begin_period(_now())
         if payer.period != self._period:
             payer.period, payer.used, payer.weight = self._period, 0.0, 0.0
@@ -221,7 +212,6 @@ class LoopBudgets:
             self._period_ends = now + _COUNTED_FOR
 
     def _reads_beside(self, payer: Payer, now: float) -> bool:
-        """Return whether another payer reads records."""
         read_at = self._other_reader_at if self._reader is payer else self._reader_at
         return now - read_at < _READS_FOR
 

@@ -1,7 +1,7 @@
-"""Fair shares of the event loop's time, for principals and unauthenticated addresses.
+"""Fair shares of the event loop's time, per principal or unauthenticated address.
 
-Start-time fair queueing over payers, then their connections; pipelined requests come last. Fetches may use idle time;
-other requests have budgets (`LoopBudgets`).
+Start-time fair queueing over payers, then connections; pipelined requests last. Fetches may use idle time, other
+requests have budgets.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class LoopTime:
     """Schedules turns. Use it from one event loop."""
 
     def __init__(self, *, share: float = 0.25, clock: Callable[[], float] = time.perf_counter) -> None:
-        """`share` is one payer's part of the time in the long run; `clock` measures work.
+        """`share` is one payer's part in the long run.
 
-        Budgets grow by time, so work is measured in time as well: on a busy machine, a loop that gets a fifth of a core
-        has a fifth of it to share out. A thread's CPU time takes five times as long to read, too.
+        Budgets grow by wall time, and so does the measure of work: a loop that gets a fifth of a core has a fifth to share.
+        Reading a thread's CPU time takes five times as long, too.
         """
         self.budgets = LoopBudgets(share)
         self.clock = clock
@@ -71,14 +71,12 @@ class LoopTime:
 
     @property
     def has_long_work(self) -> bool:
-        """Whether there are large requests, or a thread works for a request."""
         return self._has_job or self.decoded.bytes > 0
 
     def payer(self, name: str) -> Payer:
         return self.budgets.payer(name)
 
     def is_over_budget(self, payer: Payer) -> bool:
-        """Return whether the payer has to wait, as others read records and it is over its budget."""
         return self.budgets.delay(payer) > 0 and self.budgets.common_delay(payer) is not None
 
     def close(self) -> None:
@@ -86,7 +84,7 @@ class LoopTime:
             self._thread.shutdown(wait=False, cancel_futures=True)
 
     def admits(self, client: TurnTaker) -> bool:
-        """Grant a turn if nothing waits for one; otherwise the client must `wait`."""
+        """If false, the client must `wait`."""
         self._schedule()
         payer = client.payer
         if self._ready or payer.is_queued or self._pass_turns >= _TURNS_AT_ONCE or self._pass_seconds >= SLICE_SECONDS:
@@ -122,14 +120,14 @@ class LoopTime:
             self.budgets.charge(payer, seconds, is_common=payer.is_common)
 
     def charge_payer(self, payer: Payer, seconds: float) -> None:
-        """Charge work for none of the payer's connections."""
+        """Charge work of no connection."""
         payer.start = max(payer.start, self._start) + seconds
         self._pass_seconds += seconds
         self.seconds += seconds
         self.budgets.charge(payer, seconds)
 
     async def in_thread(self, client: TurnTaker, work: Callable[[], _Value]) -> _Value:
-        """Do long work in one thread, ordered by used time: more threads would take the GIL from the loop."""
+        """One thread: more would take the GIL from the loop."""
         start = max(client.payer.start, self._start)
         done: asyncio.Future[_Value] = asyncio.get_running_loop().create_future()
         if self._job_delay(client.payer)[0]:
@@ -154,7 +152,7 @@ class LoopTime:
             )
 
     def _job_delay(self, payer: Payer) -> tuple[float, bool]:
-        """Return the seconds until the payer may have a job done, and whether the common budget pays for it."""
+        """Return seconds, and whether the common budget pays."""
         delay = self.budgets.delay(payer)
         common = self.budgets.common_delay(payer, is_long=True) if delay else None
         return (delay, False) if common is None else (common, True)
@@ -250,7 +248,7 @@ class LoopTime:
             asyncio.get_running_loop().call_later(max(_LEAST_WAIT, delay), self._release)
 
     def _release(self) -> None:
-        """Let one payer have a turn from the common budget: what it costs is known afterwards."""
+        """One turn at a time: its cost is known afterwards."""
         self._is_releasing = False
         while self._held:
             delay = self.budgets.common_delay(self._held[0][2])

@@ -1,4 +1,4 @@
-"""Accepted clients of addresses over their budgets: they wait for a turn as one connection of their address."""
+"""Accepted clients of addresses over budget: they wait as one connection of their address."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Newcomers:
     """Use it from one event loop."""
 
     def __init__(self, loop_time: LoopTime, take: Callable[[Newcomer], None], *, seconds: float) -> None:
-        """Clients that waited longer than `seconds` are closed when their turn comes."""
+        """Clients that waited longer than `seconds` are closed at their turn."""
         self._loop_time = loop_time
         self._take = take
         self._seconds = seconds
@@ -58,7 +58,7 @@ class Newcomers:
         return self._count
 
     def park(self, newcomer: Newcomer) -> Newcomer | None:
-        """Let a client wait. Return a client to close if there are too many."""
+        """Return a client to close if there are too many."""
         loop = asyncio.get_running_loop()
         queue = self._queues.get(newcomer.payer)
         if queue is None:

@@ -1,4 +1,4 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete, by topic names, and from version 10 on by topic ids."""
+"""OffsetCommit, OffsetFetch and OffsetDelete, by topic name, from version 10 on by topic id."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ROW_BYTES: Final = 240
 
 
 async def offset_commit(service: Service, request: Request) -> Values:
-    """Handle OffsetCommit. The answer means that the offsets are stored."""
+    """The answer means that the offsets are stored."""
     body = request.body
     asked = [(named, await _topic(service, request, named)) async for named in request.in_turns(body.topics)]
     await _look_for_partitions(service, asked)
@@ -77,7 +77,7 @@ async def offset_commit(service: Service, request: Request) -> Values:
 
 
 async def commit_in_time(service: Service, request: Request) -> None:
-    """Delay an OffsetCommit that exceeds the registry's capacity, before it is queued in its group."""
+    """Delay a commit beyond the registry's capacity, before it is queued."""
     size = 0
     for topic in request.body.topics:
         async for partition in request.in_turns(topic.partitions):
@@ -115,7 +115,7 @@ async def offset_fetch(service: Service, request: Request) -> Values:
 
 
 async def offset_delete(service: Service, request: Request) -> Values:
-    """Handle OffsetDelete, for topics to which no member of the group subscribes."""
+    """Only for topics to which no member of the group subscribes."""
     body = request.body
     nothing: dict[str, Any] = {"topics": []}
     group = service.coordinator.groups.get(body.group_id)
@@ -194,7 +194,7 @@ def _is_owed(service: Service, request: Request, named: Any, known: Any) -> bool
 
 
 async def _away(request: Request, asked: Any, topic: object) -> dict[str, Any]:
-    """Refuse all offsets. Without one topic's, a client would start at its begin or end."""
+    """Refuse all offsets: without one topic's, a client would start at its begin or end."""
     _LOG.warning("offsets of group %s aren't given: topic %s can't be opened", asked.group_id, topic)
     return await no_offsets(request, asked, ErrorCode.coordinator_load_in_progress)
 

@@ -1,4 +1,4 @@
-"""A client's pace, from the time between an answer and its next request."""
+"""A client's pace, from an answer to its next request."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ class ClientPace:
         self._size = 0
 
     def takes_soon(self, now: float) -> int | None:
-        """Return how many bytes the client takes within `SOON_SECONDS`; call it when a request comes.
-
-        None if the last answer had no records.
-        """
+        """Call it when a request comes. None if the last answer had no records."""
         if not self._size:
             return None
         return round(self._size * SOON_SECONDS / max(now - self._answered_at, _LEAST_SECONDS))

@@ -30,14 +30,14 @@ MOST_WAIT: Final = 0.5
 
 
 def may_pause(software: str) -> bool:
-    """Return whether a client pauses, by its software's name and version (KIP-511)."""
+    """By the software's name and version (KIP-511)."""
     return _LIBRARY in software.lower()
 
 
 class Pauses:
-    """The pauses of one connection, and its rate in bytes a second.
+    """The rate in bytes a second starts at the average plus a quarter.
 
-    The rate starts at the average and a quarter, and grows fast until the next pause shows the program's pace.
+    It grows until a pause shows the program's pace.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class Pauses:
         return max(self._next_at - now, 0.0)
 
     def note_answer(self, size: int, records: int, now: float) -> None:
-        """Record an answer. 0 bytes if there are no more records: the wait until the next fetch is no pause."""
+        """0 bytes: no more records, so the wait until the next fetch is no pause."""
         if not size:
             self._rate = self._next_at = 0.0
             self._begin(0.0)

@@ -1,7 +1,7 @@
 """Connection slots.
 
-Strangers, connections without authentication (or a request), get half of them. When all are taken, the oldest stranger
-of the address with the most strangers is closed.
+Strangers (no authentication, or no request yet) get half. If all are taken, the oldest stranger of the address with
+most strangers is closed.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _STRANGERS: Final = 2
 
 
 class Places:
-    """Counts connections by address. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(self, most: int, most_per_address: int | None) -> None:
-        """Without `most_per_address`, an address gets half of the slots, and authenticated clients don't count."""
+        """Without `most_per_address`, an address gets half, and authenticated clients don't count."""
         self._most = most
         self._most_strangers = max(1, most // _STRANGERS)
         self._most_per_address = most_per_address or max(1, most // _STRANGERS)
@@ -31,7 +31,6 @@ class Places:
         self._addresses: Counter[str] = Counter()
 
     def refusal(self, address: str) -> str | None:
-        """Return why a client is refused; None if it isn't."""
         if self._is_at_its_most(address) and address not in self._strangers:
             return f"its address has {self._addresses[address]} connections (max_connections_per_address)"
         if len(self._taken) >= self._most and not self._strangers:
@@ -39,7 +38,6 @@ class Places:
         return None
 
     def give_way(self, address: str) -> Task | None:
-        """Remove and return the stranger that must give way, if any."""
         if not self._is_at_its_most(address):
             is_full = len(self._taken) >= self._most or self._stranger_count >= self._most_strangers
             if not is_full or not self._strangers:

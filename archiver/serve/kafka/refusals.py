@@ -1,6 +1,6 @@
 """Refuses writes with an error that clients don't retry.
 
-They are advertised because librdkafka fetches only from brokers that support Produce.
+librdkafka fetches only from brokers that support Produce.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REFUSED: Final = {"error_code": ErrorCode.policy_violation, "error_message": _T
 
 
 async def produce(_service: Service, request: Request) -> Values:
-    """Refuse every partition. Raises BadRequest if the client wants no answer."""
+    """Raises BadRequest if the client wants no answer."""
     if request.body.acks == 0:
         raise BadRequest(_TEXT)
     responses = [

@@ -1,7 +1,7 @@
 """OffsetFetch errors that clients neither take for "no offsets" nor wait on for ever.
 
-librdkafka repeats OffsetFetch at the same node on COORDINATOR_LOAD_IN_PROGRESS, and never on NOT_COORDINATOR. So the
-latter is only used if other nodes may have the registry. Neither helps librdkafka before 2.4 (versions 1 and 7).
+librdkafka repeats OffsetFetch at the same node on COORDINATOR_LOAD_IN_PROGRESS, never on NOT_COORDINATOR, so the latter
+is only used if other nodes may have the registry. Neither helps librdkafka before 2.4 (versions 1 and 7).
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ _REGISTRY_AWAY_SECONDS: Final = 3.0
 async def no_offsets_here(
     request: Request, asked: Any, error: ErrorCode, *, has_others: bool, ending: asyncio.Future[None]
 ) -> dict[str, Any]:
-    """Answer for a group that this node doesn't coordinate, after the delay of `refused_here`."""
     error, seconds = refused_here(request.version, error, has_others=has_others)
     await late(seconds, ending)
     return await no_offsets(request, asked, error)
 
 
 def refused_here(version: int, error: ErrorCode, *, has_others: bool) -> tuple[ErrorCode, float]:
-    """Return the error, and the seconds before it: librdkafka repeats at once and reports each error to its user."""
+    """Return the error and the seconds before it: librdkafka repeats at once and reports each error."""
     if error is ErrorCode.coordinator_not_available and has_others and version not in _STAYING:
         return ErrorCode.not_coordinator, _REGISTRY_AWAY_SECONDS
     return error, _LOOKED_FOR_SECONDS if error is ErrorCode.not_coordinator else 0.0
@@ -47,7 +46,6 @@ async def late(seconds: float, ending: asyncio.Future[None]) -> None:
 
 
 async def no_offsets(request: Request, asked: Any, error: ErrorCode) -> dict[str, Any]:
-    """Answer for a group of the request. Many partitions are listed in several turns."""
     if error is ErrorCode.coordinator_not_available:
         error = ErrorCode.coordinator_load_in_progress
     if request.version < _WITH_GROUPS:

@@ -22,12 +22,12 @@ class _Holders:
     """How much the waiting requests of a payer need, the longest waiting first."""
 
     def may_grow(self, held: HeldMemory, size: int, most: int) -> bool:
-        """Whether there is room. The oldest never waits, so there is no deadlock of half-read requests."""
+        """The oldest never waits, so half-read requests don't deadlock."""
         return self.bytes + size <= most or next(iter(self.requests)) is held
 
 
 class HeldMemory:
-    """The memory of one request. It grows as bytes arrive, not by the announced size."""
+    """A request's memory. It grows as bytes arrive, not by the announced size."""
 
     def __init__(self, memory: RequestMemory, payer: str) -> None:
         self._memory = memory
@@ -39,7 +39,7 @@ class HeldMemory:
 
 
 class RequestMemory:
-    """A number of bytes for requests. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most = most_bytes
@@ -76,7 +76,6 @@ class RequestMemory:
                 self._waiting.pop(held.payer, None)
 
     def free(self, held: HeldMemory) -> None:
-        """Free the room of a request, and its place in the queue."""
         if held not in self._all.requests:
             return
         payer = self._payers[held.payer]
@@ -99,7 +98,7 @@ class RequestMemory:
         return True
 
     def _has_let_grow(self, payer: _Holders) -> bool:
-        """Let the longest waiting request of a payer grow, or its oldest one. To wake them all would take long."""
+        """Waking all waiting requests would take long."""
         for held in (next(iter(payer.waiting), None), next(iter(payer.requests), None)):
             if held is None or held not in payer.waiting:
                 continue

@@ -1,6 +1,6 @@
-"""Decodes requests into kio's message classes, and trusts no length that they state.
+"""Decodes requests, trusting no length that they state.
 
-kio's reader allocates what a frame claims to hold: 15 bytes that announce 2^31 elements end the process.
+kio's reader allocates first: 15 bytes that announce 2^31 elements end the process.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _INT8, _INT16, _INT32, _INT64 = (_NUMBERS[name] for name in ("int8", "int16", "i
 
 
 class FrameBytes:
-    """The bytes of a frame. Every read raises BadRequest if they end too early."""
+    """Reads raise BadRequest if the bytes end."""
 
     __slots__ = ("_data", "_end", "_place", "_room")
 
     def __init__(self, data: bytes, most_elements: int = MOST_ELEMENTS) -> None:
-        """`most_elements` is the limit over all arrays."""
+        """`most_elements` is over all arrays."""
         self._data = data
         self._place = 0
         self._end = len(data)
@@ -67,7 +67,7 @@ class FrameBytes:
         return self._data[start : self._place]
 
     def elements(self, count: int) -> range:
-        """Begin an array. Raises BadRequest if it has too many elements, or more than bytes left."""
+        """Raises BadRequest if there are too many elements, or more than bytes left."""
         if count > self.left:
             raise BadRequest("an array of the frame is longer than the frame", elements=count, left=self.left)
         if count > self._room:
@@ -84,7 +84,7 @@ class FrameBytes:
         return value
 
     def varint(self) -> int:
-        """Read an unsigned varint. Raises BadRequest if it exceeds 32 bits."""
+        """Raises BadRequest beyond 32 bits."""
         number = 0
         for shift in range(0, _MOST_VARINT_BITS, 7):
             self._need(1)
@@ -217,7 +217,7 @@ def _uuid(data: FrameBytes) -> UUID | None:
 
 
 def _clamped(millis: int) -> int:
-    """Limit milliseconds to what `timedelta` can hold."""
+    """Limit to the range of `timedelta`."""
     return max(-_MOST_MILLIS, min(millis, _MOST_MILLIS))
 
 

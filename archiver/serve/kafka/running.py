@@ -21,12 +21,12 @@ The loop gives it up at each call of the system, a hundred times in a look at a 
 
 
 def run_until_stopped(endpoint: Endpoint, ready: Callable[[Listening], None]) -> int:
-    """Serve until SIGINT, SIGTERM or (in a worker) the parent's end; return the signal's number."""
+    """Return the signal: SIGINT, SIGTERM or (in a worker) for the parent's end."""
     return asyncio.run(_run(endpoint, ready))
 
 
 def keep_loop_responsive() -> None:
-    """Bound how long other threads and the collector keep the event loop from running, once all is loaded."""
+    """Call it once all is loaded."""
     heap.leave_out_of_collections()
     sys.setswitchinterval(_SWITCH_SECONDS)
 

@@ -46,7 +46,7 @@ class Door(Protocol):
 
 
 class Server:
-    """A listening server. Use it within its event loop."""
+    """Use it within its event loop."""
 
     def __init__(
         self,
@@ -59,10 +59,7 @@ class Server:
         response_memory: int = _RESPONSE_MEMORY,
         loop_share: float = 0.25,
     ) -> None:
-        """`loop_share` is the part of the loop's time that one client may use for requests without records.
-
-        Without `most_per_address`, unauthenticated clients of one address get half of the connections.
-        """
+        """`loop_share` is one client's part of the loop's time for requests without records."""
         self._most = most_connections
         self._places = Places(most_connections, most_per_address)
         self._door = door
@@ -86,7 +83,7 @@ class Server:
         return self._service.session_slots.sessions
 
     async def listen(self, host: str, port: int) -> int:
-        """Bind the address without accepting clients; return the port. Raises ConfigError."""
+        """Bind without accepting; return the port. Raises ConfigError."""
         try:
             addresses = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -100,7 +97,7 @@ class Server:
         return port
 
     async def start(self, service: Service) -> None:
-        """Accept clients. Raises ConfigError if another server took the port since `listen`."""
+        """Raises ConfigError if another server took the port since `listen`."""
         self._service = service
         self._is_accepting = True
         for listener in self._listeners:
@@ -111,9 +108,9 @@ class Server:
             self._accept_from(listener)
 
     async def end_in_order(self, seconds: float) -> None:
-        """Answer waiting requests, leave the cluster, and end all connections, within this many seconds.
+        """Answer waiting requests, leave the cluster and end connections, within `seconds`.
 
-        Clients are accepted until the other nodes know that this one leaves: some give up if no server listens.
+        Clients are accepted until other nodes know: some give up if no server listens.
         """
         self._end_connections()
         if not self._service.ending.done():
@@ -175,7 +172,7 @@ class Server:
         loop.call_later(seconds, self._accept_from, listener)
 
     def _welcome(self, newcomer: Newcomer) -> None:
-        """Take a client, or let it wait before anything is made for it, if its address is over its budget."""
+        """Park a client of an address over its budget before anything is made for it."""
         if self.loop_time.is_over_budget(self.loop_time.payer(newcomer.payer)):
             displaced = self._newcomers.park(newcomer)
             if displaced is not None:

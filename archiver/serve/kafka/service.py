@@ -31,7 +31,7 @@ _Element = TypeVar("_Element")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """Resources of handlers. `most_response_bytes` returns the current limit of a response."""
+    """`most_response_bytes` returns the current limit of a response."""
 
     cluster: NodeCluster
     topics: ServedTopics
@@ -64,10 +64,10 @@ class Service:
         return self.quotas.group_budget(request.access.principal, request.client.host)
 
     def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
-        """Return the error for a topic that `topic` doesn't find: `away` if it can't be opened now.
+        """`away` is for a topic that can't be opened now.
 
-        Consumers drop a topic that doesn't exist, and wait for one without a leader. A topic that can never be opened
-        must not keep a consumer from its other topics.
+        Consumers drop a missing topic, and wait for one without a leader. A topic that can never be opened must not
+        hold up a consumer's other topics.
         """
         return away if self.topics.is_away(name) else ErrorCode.unknown_topic_or_partition
 
@@ -91,7 +91,7 @@ class Client:
 
     @property
     def payer(self) -> str:
-        """The principal, or the address (of IPv6 the /64 network) before login, that budgets are charged to."""
+        """The principal, or before login the address (IPv6: its /64), that budgets are charged to."""
         access = self.login.access
         return payer_of(self.host) if access is None or access.principal == ANONYMOUS else str(access.principal)
 
@@ -110,7 +110,7 @@ def payer_of(host: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request of a client. `body` is kio's message."""
+    """`body` is kio's message."""
 
     api_key: int
     version: int
@@ -123,7 +123,6 @@ class Request:
 
     @property
     def claim(self) -> GroupClaim | None:
-        """This node's claim on that group."""
         return None if self.duty is None else self.duty.claim
 
     @property
@@ -133,9 +132,8 @@ class Request:
         return access
 
     async def listed(self, elements: Iterable[_Element]) -> list[_Element]:
-        """List what an iterator makes of elements of the request. If there are many, other clients get turns."""
         return [element async for element in self.in_turns(elements)]
 
     def in_turns(self, elements: Iterable[_Element]) -> AsyncIterator[_Element]:
-        """Iterate over elements of the request, yielding the loop to other clients."""
+        """Other clients get turns."""
         return self.client.turns.each(elements)

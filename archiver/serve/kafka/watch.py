@@ -28,7 +28,7 @@ _TURN_SECONDS: Final = 1.0
 
 
 class Watch:
-    """What operators see of an endpoint. A context manager for its event loop."""
+    """A context manager for one event loop."""
 
     def __init__(self, section: ServeSection) -> None:
         """Raises ConfigError if the access log can't be written."""
@@ -72,7 +72,7 @@ class Watch:
         coordinator: Coordinator,
         cluster: NodeCluster,
     ) -> None:
-        """Report metrics of these parts. From then on the endpoint is ready."""
+        """From then on the endpoint is ready."""
         self._cluster, self._topics = cluster, topics
 
         def members() -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Several servers as one cluster: nodes, leaders of partitions, coordinators of groups."""
+"""Several servers as one cluster."""
 
 from archiver.serve.nodes.claims import GroupStanding, Need
 from archiver.serve.nodes.cluster import NodeCluster

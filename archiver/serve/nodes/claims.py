@@ -1,7 +1,7 @@
-"""The groups that this node coordinates, claimed in the registry.
+"""Groups that this node coordinates.
 
-A view is settled before its groups are claimed, a node without its lease answers nothing, and the registry checks the
-claim's epoch in each commit: so a group never has two coordinators.
+A group never has two coordinators: a view is settled before groups are claimed, a node without its lease answers
+nothing, and the registry checks the claim's epoch in each commit.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class GroupStanding(Enum):
 
 
 class Need(Enum):
-    """What a request needs of a group."""
+    """A request's need of a group."""
 
     MEMBERS = "members"
     """Only the node that has claimed the group knows them."""
@@ -63,7 +63,7 @@ class _HeldClaim:
 
 
 class Claims:
-    """The groups that this node coordinates. Use it from one event loop, except `lost`."""
+    """Use it from one event loop, except `lost`."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class Claims:
     async def claimed(
         self, group_id: str, need: Need = Need.GROUP, budget: GroupBudget | None = None
     ) -> GroupClaim | GroupStanding:
-        """Claim a group, or return this node's relation to it. A new group counts in `budget` until it is released."""
+        """A new group counts in `budget` until it is released."""
         standing = self.standing(group_id)
         if standing is GroupStanding.LOADING:
             await self._membership.settled(self._patience)
@@ -120,7 +120,7 @@ class Claims:
         return GroupStanding.LOADING if lease is None else lease.claim
 
     def begin_request(self, group_id: str) -> asyncio.Future[None] | None:
-        """Return a future that is done when this node stops coordinating the group; None if it doesn't."""
+        """The future is done when this node stops coordinating the group."""
         lease = self._held.get(group_id)
         if lease is None:
             return None
@@ -134,9 +134,9 @@ class Claims:
             lease.asked_at = self._now()
 
     async def release_unused(self, unasked_for: float = 0.0, owner: str | None = None) -> int:
-        """Release groups without members and without requests for this many seconds. Return their number.
+        """`unasked_for`: seconds without requests. `owner`: only groups that it began.
 
-        With `owner`, only groups that it began. The registry keeps the claim on a group with offsets.
+        The registry keeps claims on groups with offsets.
         """
         since = self._now() - unasked_for
         unused = [
@@ -159,7 +159,7 @@ class Claims:
                 self._drop(group_id)
 
     def lost(self, group_id: str, claim: GroupClaim) -> None:
-        """Drop a claim that the registry refused; the next request may claim the group again."""
+        """The next request may claim the group again."""
         lease = self._held.get(group_id)
         if lease is not None and lease.claim == claim:
             self._drop(group_id)

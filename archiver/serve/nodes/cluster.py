@@ -27,7 +27,7 @@ _LAGS_FOR: Final = 60.0
 
 
 class NodeCluster:
-    """This node and the other nodes. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(
         self,
@@ -40,7 +40,6 @@ class NodeCluster:
         is_used: Callable[[str], bool] = lambda _: False,
         clock: Callable[[], float] = boot_clock,
     ) -> None:
-        """`let_go` drops the members of a moved group; `is_used`: a group has members."""
         self.cluster_id = cluster_id
         self._clock = clock
         self._loop = asyncio.get_running_loop()
@@ -64,23 +63,21 @@ class NodeCluster:
 
     @property
     def members(self) -> Members:
-        """All nodes, in this node's latest view."""
+        """In this node's latest view."""
         return self._membership.members
 
     @property
     def told(self) -> Members:
-        """The nodes that clients see: the last view that all nodes agreed on."""
+        """The last view that all nodes agreed on, which clients see."""
         return self._membership.told
 
     @property
     def others(self) -> Members | None:
-        """The other nodes; None if there are none."""
         nodes = tuple(node for node in self.told.nodes if node.node_id != self.own.node_id)
         return Members(number=self.told.number, nodes=nodes) if nodes else None
 
     @property
     def trouble(self) -> ContextError | None:
-        """Why the other nodes are unknown; None if they are known."""
         return self._membership.trouble
 
     @property
@@ -89,7 +86,6 @@ class NodeCluster:
 
     @property
     def settled_for(self) -> float:
-        """For how many seconds all nodes have agreed on the leaders; negative infinity if they don't."""
         return self._membership.settled_for
 
     @property
@@ -98,17 +94,17 @@ class NodeCluster:
 
     @property
     def may_lag(self) -> bool:
-        """Whether another node may have shown clients a newer snapshot. True without a lease."""
+        """Another node may have shown a newer snapshot. True without a lease."""
         is_recent = self._clock() - self._others_seen_at < _LAGS_FOR
         return self._has_others or is_recent or not self.is_leased
 
     async def start(self) -> Self:
-        """Join the other nodes. Raises ConfigError if that can never work."""
+        """Raises ConfigError if joining can never work."""
         await self._membership.start()
         return self
 
     async def agree_on(self, groups: Iterable[str]) -> None:
-        """Wait, at most one heartbeat, until all nodes agree on these groups' coordinators."""
+        """Wait at most one heartbeat."""
         published, members = self.told, self.members
         if (
             published != members
@@ -134,7 +130,7 @@ class NodeCluster:
         return self._claims.standing(group_id)
 
     def refused(self, group_id: str, claim: GroupClaim) -> None:
-        """The registry refused a claim. Safe to call from any thread."""
+        """Drop a refused claim. Thread-safe."""
         self._loop.call_soon_threadsafe(self._claims.lost, group_id, claim)
 
     async def coordinating(
@@ -147,10 +143,10 @@ class NodeCluster:
         need: Need = Need.GROUP,
         budget: GroupBudget | None = None,
     ) -> _Answer | GroupStanding:
-        """Do work as the coordinator of a group, or return this node's relation to it.
+        """Work is cancelled when the group moves or the request ends, except `is_kept` work.
 
-        Work is cancelled when the group moves or the request ends; `is_kept` work finishes, in order within the group.
-        Work that `joins` starts when earlier work has passed its turn on. A new group counts in `budget`.
+        That is done in the group's order; with `joins`, it starts when earlier work has passed its turn on. A new group
+        counts in `budget`.
         """
         if is_kept:
             turn = self._turns.take(group_id)
@@ -176,7 +172,6 @@ class NodeCluster:
         return answer if standing is GroupStanding.COORDINATOR else standing
 
     async def release_unused(self, unasked_for: float) -> int:
-        """As `Claims.release_unused`."""
         return await self._claims.release_unused(unasked_for)
 
     async def _kept(

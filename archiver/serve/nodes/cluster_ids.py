@@ -1,4 +1,4 @@
-"""Cluster ids, derived from the normalized address of the catalog and its warehouse."""
+"""Cluster ids, derived from the catalog's normalized address and warehouse."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _PORTS: Final = {"http": 80, "https": 443, "postgresql": 5432}
 
 
 def cluster_id_of(catalog: Mapping[str, str]) -> str:
-    """Return a cluster id in the form of Kafka's ids. The same for a catalog, and never a live cluster's."""
+    """The same for a catalog, never a live cluster's."""
     named = "|".join((plain_address(catalog["uri"]), catalog.get("warehouse", "").rstrip("/")))
     return urlsafe_b64encode(hashlib.sha256(named.encode()).digest()[:16]).decode().rstrip("=")
 
 
 def plain_address(uri: str) -> str:
-    """Normalize an address: lower case, no default port, no trailing slash. Names aren't resolved."""
+    """Lower case, no default port, no trailing slash. Names aren't resolved."""
     with suppress(ValueError):  # it has a port that is none: the catalog's client will say so
         parts = urlsplit(uri.strip())
         port = parts.port

@@ -1,4 +1,4 @@
-"""What the coordinator of a group gives to work on that group."""
+"""A coordinator's claim, for work on its group."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from catalog.registry import GroupClaim
 
 @dataclass(frozen=True, slots=True)
 class GroupDuty:
-    """The claim that work has on its group.
-
-    `pass_on` lets the next write start if it may join the current one. The caller keeps the order from then on.
-    """
+    """`pass_on` lets the next write start if it may join the current one; the caller then keeps the order."""
 
     claim: GroupClaim
     pass_on: Callable[[], None] = lambda: None

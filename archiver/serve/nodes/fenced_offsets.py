@@ -11,7 +11,7 @@ from catalog.registry import GroupClaim, OffsetBudget
 
 
 class FencedOffsets(RegistryOffsets):
-    """Offsets in the registry. Methods raise CoordinatorDeposed without a current claim on the group."""
+    """Methods raise CoordinatorDeposed without a current claim on the group."""
 
     def __init__(
         self,
@@ -60,7 +60,6 @@ class FencedOffsets(RegistryOffsets):
             raise
 
     def expire(self, group_id: str, age: float, *, claim: GroupClaim | None) -> int:
-        """Delete the offsets of a group without members and commits for `age` seconds."""
         claim = _checked(group_id, claim)
         try:
             return self._opened().group_offsets.expire(

@@ -1,4 +1,4 @@
-"""Group commits: waiting commits of one group share a transaction, in their order.
+"""Waiting commits of a group share a transaction, in their order.
 
 Otherwise a large group's commits would delay its heartbeats. If the sum exceeds a budget, they are stored one by one.
 """
@@ -42,7 +42,7 @@ class _Batch:
 
 
 class JointCommits:
-    """The commits of all groups. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, deque[_Batch]] = {}
@@ -57,7 +57,7 @@ class JointCommits:
         owner: str = "",
         duty: GroupDuty | None = None,
     ) -> None:
-        """Store offsets after earlier ones, together with waiting ones of the same owner. Raises what `keep` raises.
+        """Store with the owner's waiting commits, after earlier ones. Raises the errors of `keep`.
 
         `keep` uses the claim of `duty`.
         """
@@ -122,6 +122,6 @@ def _cancel(parts: Iterable[_CommitPart]) -> None:
 
 
 def _look_at(done: asyncio.Future[None]) -> None:
-    """Retrieve the result, so that asyncio doesn't log its error."""
+    """Keep asyncio from logging the error."""
     if not done.cancelled():
         done.exception()

@@ -1,4 +1,4 @@
-"""The nodes of a view. Partitions and groups are spread over them by rendezvous hashing, the same on every node."""
+"""The nodes of a view. Each node spreads partitions and groups alike, by rendezvous hashing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_REPLICAS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeAddress:
-    """The address for clients, and the configured node id; None: assigned."""
+    """`node_id` None: assigned."""
 
     host: str
     port: int
@@ -21,7 +21,7 @@ class NodeAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Node:
-    """A node, with its address for clients."""
+    """`host` and `port` are for clients."""
 
     node_id: int
     host: str
@@ -30,9 +30,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Members:
-    """The live nodes of a view, by id.
+    """A view's live nodes, by id.
 
-    `is_settled`: each node knows the view, and no longer coordinates groups that it gives to other nodes.
+    `is_settled`: each node knows the view, and has released the groups of other nodes.
     """
 
     number: int

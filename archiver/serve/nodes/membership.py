@@ -1,7 +1,7 @@
-"""This node in its cluster: heartbeats, leases, and views.
+"""This node's heartbeats, leases and views.
 
 An accepted heartbeat is a lease: for `lost_after` seconds from before it was sent, no other node gives this one up.
-Clocks need not agree. A view that all nodes confirmed is settled. Clients see only settled views: from differing views,
+Clocks need not agree. A view that all nodes confirmed is settled. Clients see only these: from differing views,
 librdkafka would close connections with requests in flight.
 """
 
@@ -38,21 +38,21 @@ _FIRST_ID: Final = 1
 
 
 def boot_clock() -> float:
-    """Return monotonic seconds, including sleep if the system has such a clock."""
+    """Return monotonic seconds, including sleep if the system can."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beats:
-    """The heartbeat interval, and the seconds after which a node counts as lost."""
+    """Heartbeat interval, and seconds until a node is lost."""
 
     every: float = 1.0
     lost_after: float = 5.0
 
 
 class Membership:
-    """This node's membership. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(
         self,
@@ -65,8 +65,7 @@ class Membership:
     ) -> None:
         """Without a configured id, the store proposes one.
 
-        `on_change` is called when the view changes or this node is lost. The next heartbeat confirms that its work is
-        done.
+        `on_change`: the view changed or this node is lost. The next heartbeat confirms that its work is done.
         """
         self._store = store
         self._address = address
@@ -95,19 +94,19 @@ class Membership:
 
     @property
     def is_leased(self) -> bool:
-        """Whether no other node can have taken over this node's groups."""
+        """Whether no other node can have this node's groups."""
         return self._run is not None and self._clock() < self._lease_until
 
     @property
     def settled_for(self) -> float:
-        """For how many seconds all nodes have known the view; negative infinity if not all do."""
+        """Seconds since all nodes know the view; negative infinity if not all do."""
         return self._clock() - self._settled_at if self.is_leased and self.members.is_settled else float("-inf")
 
     async def start(self) -> None:
-        """Join the cluster, and wait until the other nodes show this one to clients.
+        """Join, and wait until the other nodes show this one to clients.
 
-        Returns early if it must wait for the registry, an earlier run or a silent node. Raises ConfigError if another
-        node has the id.
+        Returns early to wait for the registry, an earlier run or a silent node. Raises ConfigError if another node has
+        the id.
         """
         await self._step()
         while self.trouble is None and self._refused_since and not self._is_at_this_address(self._refused_since[0]):
@@ -121,14 +120,14 @@ class Membership:
         await asyncio.shield(self._task)
 
     async def settled(self, seconds: float) -> bool:
-        """Wait at most this many seconds until all nodes know the view. True if they do."""
+        """False after `seconds` without agreement."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._settled.wait()
         return self.members.is_settled
 
     async def close(self) -> None:
-        """Leave the cluster, and wait until the other nodes know."""
+        """Wait until the other nodes know."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -13,25 +13,25 @@ _LOG = logging.getLogger(__name__)
 
 
 class NodeStore(Protocol):
-    """The nodes' shared store. Blocking: call it in a thread. Any call may raise the registry's errors."""
+    """Blocking: call it in a thread. Any call may raise the registry's errors."""
 
     def propose(self, *, host: str, port: int) -> int: ...
 
     def join(self, node: ServeNode, *, lost_after: float) -> ServeNode | None:
-        """Become a live node. Return another live run with this id, if any."""
+        """Return another live run with this id, if any."""
 
     def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:
-        """Send a heartbeat. None if other nodes gave this run up."""
+        """None if other nodes gave this run up."""
 
     def give_up_lost(self) -> bool:
-        """Remove nodes without recent heartbeats. Return whether there were any."""
+        """Return whether any node was lost."""
 
     def leave(self, node: ServeNode) -> None: ...
 
     def who_is_there(self) -> ServeView: ...
 
     def claim(self, group_id: str, *, node_id: int, epoch: int, makes: bool) -> GroupClaim | ClaimOutcome:
-        """Claim a group, or return why not. Without `makes`, an unknown group isn't created."""
+        """Without `makes`, an unknown group isn't created."""
 
     def release(self, groups: Collection[str], *, node_id: int) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Writes of one group, one at a time, in the order of their requests."""
+"""Writes of a group, one at a time, in the order of requests."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class GroupTurn:
     own: _QueuePlace
 
     async def come(self, *, joins: bool = False) -> None:
-        """Wait until all earlier work is done or, with `joins`, has passed its turn on."""
+        """With `joins`, wait only until earlier work has passed its turn on."""
         if self.before is not None:
             await asyncio.wait({self.before.passed if joins else self.before.ended})
 
 
 class GroupTurns:
-    """The queues of groups, for one event loop. Every turn must be ended."""
+    """For one event loop. Every turn must be ended."""
 
     def __init__(self) -> None:
         self._last: dict[str, _QueuePlace] = {}
@@ -37,7 +37,7 @@ class GroupTurns:
         return turn
 
     def pass_on(self, turn: GroupTurn) -> None:
-        """Let the next turn start if it joins, before this one's work is done."""
+        """Let the next turn start early, if it joins."""
         before = turn.before
         if before is None or before.passed.done():
             _set(turn.own.passed)
@@ -45,7 +45,7 @@ class GroupTurns:
             before.passed.add_done_callback(lambda _: _set(turn.own.passed))
 
     def end(self, turn: GroupTurn) -> None:
-        """The next turn begins when all earlier ones have ended too."""
+        """The next turn begins when all earlier ones have ended."""
         self.pass_on(turn)
         if turn.before is None or turn.before.ended.done():
             self._ended(turn)

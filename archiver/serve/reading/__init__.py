@@ -1,4 +1,4 @@
-"""Archived topics for servers: batches from any offset, watermarks and times, shared by all readers."""
+"""Archived topics for servers: batches from any offset, watermarks and times."""
 
 from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk, ChunkCache
 from archiver.serve.reading.partition_begins import PartitionBegins

@@ -1,4 +1,4 @@
-"""Finds the chunk with an offset of a partition. Callers evict."""
+"""Finds a partition's chunk by offset. Callers evict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Key: TypeAlias = tuple[PartitionKey, int]
 
 
 class Spanning(Protocol):
-    """The offsets from `start` to `next_offset` (exclusive)."""
+    """The offsets `start` to `next_offset` (exclusive)."""
 
     @property
     def start(self) -> int: ...
@@ -51,7 +51,7 @@ class ChunkIndex(Generic[_Chunk]):
         return starts[index] if index < len(starts) else None
 
     def put(self, partition: PartitionKey, chunk: _Chunk) -> Key:
-        """Add a chunk unless one has the same start; return its key."""
+        """The chunk's start must be new."""
         key = partition, chunk.start
         assert key not in self._chunks
         self._chunks[key] = chunk

@@ -1,4 +1,4 @@
-"""Encoded batches of a range of offsets, and a cache of them bounded in bytes."""
+"""Encoded batches, and a cache bounded in bytes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _OVERHEAD_BYTES: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """All records from `start` to `next_offset` (exclusive), in whole batches.
+    """Records from `start` to `next_offset` (exclusive), in whole batches.
 
-    The first batch may begin before `start`. `ends` are the cumulative bytes at the end of each batch, over all parts.
+    The first may begin before `start`. `ends`: cumulative bytes after each batch, over all parts.
     """
 
     start: int
@@ -35,7 +35,7 @@ class Chunk:
 
     @classmethod
     def decoded(cls, start: int, fetched: FetchedBatches) -> Chunk | None:
-        """Return the chunk of a fetch at `start`; None if there is nothing yet.
+        """None if there is nothing yet.
 
         A range without records becomes an empty batch, which clients step over.
         """
@@ -57,10 +57,10 @@ class Chunk:
         return int(self.ends[-1])
 
     def take(self, offset: int, max_bytes: int, *, must_give: bool) -> tuple[tuple[memoryview, ...], int]:
-        """Return the batches from `offset` that fit into `max_bytes`, and the offset after them.
+        """Return batches from `offset` that fit into `max_bytes`, and the next offset.
 
-        With `must_give` the first batch is returned even if it is larger. Nothing and `next_offset` if no batch reaches
-        `offset`; nothing and `offset` if none fits.
+        `must_give`: the first one even if it is larger. Nothing and `next_offset` if no batch reaches `offset`; nothing
+        and `offset` if none fits.
         """
         first = int(np.searchsorted(self.last_offsets, offset, side="left"))
         if first == len(self.last_offsets):
@@ -85,7 +85,7 @@ class Chunk:
 
 
 class ChunkCache:
-    """An LRU cache of `most_bytes` over all partitions. Not thread-safe."""
+    """An LRU cache of `most_bytes`. Not thread-safe."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes

@@ -1,4 +1,4 @@
-"""The log starts of archived partitions, from the registry."""
+"""Log starts of archived partitions, from the registry."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CONNECTIONS: Final = 2
 
 
 class PartitionBegins:
-    """Reads the registry; connects on first use. Thread-safe."""
+    """Connects on first use. Thread-safe."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -21,7 +21,7 @@ class PartitionBegins:
         self._registry: RegistryReader | None = None
 
     def begins(self, archive: TopicArchive) -> Mapping[int, int]:
-        """Return the log start of each partition, also without records. Raises the registry's errors."""
+        """Also of partitions without records. Raises the registry's errors."""
         registry = self._opened()
         row = registry.topics.find(cluster_id=archive.cluster_id, topic=archive.topic, table_uuid=archive.table_uuid)
         return {} if row is None else registry.starts.known(row)

@@ -1,4 +1,4 @@
-"""Batches from any offset, cached, or decoded once for all concurrent readers."""
+"""Batches from any offset, cached, and decoded once for concurrent readers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _Key: TypeAlias = tuple[ServedTopic, int, int, int, bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadBatches:
-    """Whole batches. `is_missing`: the batches from `next_offset` on aren't in memory yet."""
+    """`is_missing`: batches from `next_offset` on aren't in memory yet."""
 
     parts: tuple[memoryview, ...]
     next_offset: int
@@ -31,15 +31,14 @@ class ReadBatches:
 
 
 class ChunkReader:
-    """Reads partitions for all clients of a server, in one event loop."""
+    """For all clients, in one event loop."""
 
     def __init__(
         self, cache: ChunkCache, *, read_ahead: int, most_loads: int, spilled: SpilledChunks | None = None
     ) -> None:
-        """After a read, `read_ahead` bytes are decoded ahead, unless `most_loads` chunks are being decoded.
+        """`read_ahead` bytes are decoded after a read, unless `most_loads` chunks are being decoded.
 
-        `spilled` has chunks for slow readers. `hits` counts chunks from memory, `spilled_hits` from disk, `misses`
-        decoded ones.
+        `hits` counts chunks from memory, `spilled_hits` from disk, `misses` decoded ones.
         """
         self.cache = cache
         self.spilled = spilled
@@ -62,9 +61,9 @@ class ChunkReader:
         must_give: bool,
         loaded: Chunk | None = None,
     ) -> ReadBatches:
-        """Return the batches in memory from `offset` that fit into `max_bytes`.
+        """`must_give`: the first batch is returned even if it is larger.
 
-        With `must_give` the first batch is returned even if it is larger. `loaded` may be too large for the cache.
+        `loaded` may be too large for the cache.
         """
         parts: list[memoryview] = []
         left = max_bytes
@@ -84,9 +83,9 @@ class ChunkReader:
     def load(
         self, topic: ServedTopic, partition: int, offset: int, *, slow_takes: int | None = None
     ) -> asyncio.Task[Chunk | None]:
-        """Decode and cache a chunk, once for all concurrent readers.
+        """Concurrent readers share a chunk.
 
-        `slow_takes`: the bytes that a slow reader takes at a time. It reads from disk, if there is disk space.
+        `slow_takes`: the bytes that a slow reader takes at a time, from disk if there is space.
         """
         if self.spilled is None:
             slow_takes = None
@@ -100,12 +99,12 @@ class ChunkReader:
         return task
 
     def read_ahead(self, topic: ServedTopic, partition: int, offset: int, wanted: int) -> None:
-        """Decode about `wanted` bytes ahead. Less than a chunk is skipped: it would be evicted unread."""
+        """Less than a chunk is skipped: it would be evicted unread."""
         if wanted >= CHUNK_BYTES:  # else the reader is slow
             self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
 
     def forget(self, topic: str) -> None:
-        """Drop all chunks of a topic, by its key: they may no longer be in its table."""
+        """By the topic's key: its chunks may have left the table."""
         self.cache.forget(topic)
         if self.spilled is not None:
             self.spilled.forget(topic)

@@ -1,4 +1,4 @@
-"""The state of one partition of a served topic."""
+"""The state of a served partition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ class ServedPartition:
     _has_start: bool = False
 
     def start(self, snapshot_id: int | None) -> int | None:
-        """Return the log start in a snapshot; None if it hasn't been looked up."""
         return self._start if self._has_start and self._start_snapshot == snapshot_id else None
 
     def keep_start(self, start: int, snapshot_id: int | None) -> int:

@@ -1,4 +1,4 @@
-"""One archived topic as a server sees it: ends never go back, and batches stay right when files are rewritten.
+"""Ends never go back, and batches stay right when files are rewritten.
 
 Reading methods block: call them in a worker thread.
 """
@@ -47,7 +47,7 @@ _IDS: Final = UUID("6e8bc430-9c3a-11d9-9669-0800200c9a66")
 
 
 class ServedTopic:
-    """A topic's archive behind a server. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(
         self,
@@ -60,11 +60,10 @@ class ServedTopic:
         begins: Callable[[], Mapping[int, int]] = dict,
         on_rewrite: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """The table is refreshed at most every `interval` seconds, and only while it is used.
+        """The table is refreshed at most every `interval` seconds, while it is used.
 
-        `begins` returns the log start of each partition; it is repeated after errors. `on_rewrite` gets the topic's
-        `key` when served records may have left the table; `edition` increases then. `trouble` is the last refresh's
-        error.
+        `begins` returns log starts; it is repeated after errors. `on_rewrite` gets the `key` when served records may
+        have left the table; `edition` increases then.
         """
         self.name = archive.topic
         self.key = f"{archive.topic} in {archive.table_uuid}"
@@ -96,13 +95,13 @@ class ServedTopic:
 
     @property
     def is_unseen(self) -> bool:
-        """Whether the table may have new partitions, because it wasn't refreshed for a while."""
+        """Partitions may be new: the table wasn't refreshed for a while."""
         age = asyncio.get_running_loop().time() - self._looked_at
         return age >= max(self._interval, _UNSEEN_SECONDS)
 
     @property
     def is_crowded(self) -> bool:
-        """Whether many readers wait for files. Reads then also decode for later readers."""
+        """Many readers wait for files, so reads also decode for later readers."""
         return self._workers.is_crowded
 
     @property
@@ -111,11 +110,11 @@ class ServedTopic:
         return max(self._served, default=-1) + 1
 
     def end(self, partition: int) -> int:
-        """Return the offset after the last archived one, or the log start of an empty partition. It never goes back."""
+        """An empty partition's end is its log start. It never goes back."""
         return self._known(partition).end
 
     def may_have_records(self, partition: int, offset: int) -> bool:
-        """Whether there may be records from an offset on, not only transaction markers."""
+        """Whether there may be more than transaction markers."""
         if offset >= self.end(partition):
             return False
         if self._record_ends is None or self._record_ends[0] is not self._seen:
@@ -123,11 +122,11 @@ class ServedTopic:
         return offset < self._record_ends[1].get(partition, self.end(partition))
 
     def leader_epoch(self, partition: int) -> int:
-        """Return the leader epoch of the last archived records; -1 if unknown."""
+        """-1 if unknown."""
         return self._known(partition).leader_epoch
 
     async def start(self, partition: int) -> int:
-        """Return the log start: the first record, or the archive's begin if that precedes it."""
+        """The archive's begin may precede the first record."""
         served, snapshot_id = self._known(partition), self._archive.snapshot.snapshot_id
         start = served.start(snapshot_id)
         if start is not None:
@@ -146,31 +145,29 @@ class ServedTopic:
         return served.keep_start(low, snapshot_id)
 
     async def begins_learned(self) -> None:
-        """Wait at most a second until all partitions are known, including empty ones."""
+        """Wait at most a second for all partitions, including empty ones."""
         if not self._knows_begins:
             await asyncio.wait({self._asked_begins()}, timeout=_BEGINS_SECONDS)
 
     def learn_begins(self) -> None:
-        """Query log starts in the background, unless done."""
         if not (self._knows_begins or self._begins_failed):
             self._asked_begins()
 
     def may_begin_before(self, partition: int, offset: int) -> bool:
-        """Whether the log may start at or before an offset, because the registry can't be reached."""
+        """True only if the registry can't be reached."""
         return self._begins_failed and offset >= self._archive.first_offset(partition)
 
     async def fresh(self) -> None:
-        """Refresh the table if the interval is over. Errors keep the last state."""
+        """Errors keep the last state."""
         if asyncio.get_running_loop().time() - self._looked_at >= self._interval:
             await asyncio.shield(self.next_look())
 
     @property
     def is_old(self) -> bool:
-        """Whether the table is due for a refresh, or soon will be."""
         return asyncio.get_running_loop().time() - self._seen_at >= _EARLY * self._interval
 
     async def recent(self) -> None:
-        """Wait for a refresh if the interval is over, to bound how long removed records are served.
+        """Bounds how long removed records are served.
 
         If the catalog doesn't answer within the interval, the last snapshot is served.
         """
@@ -189,7 +186,7 @@ class ServedTopic:
             await asyncio.wait({look}, timeout=left)
 
     async def caught_up(self) -> bool:
-        """Refresh the table now. True on success: then no client has seen a newer snapshot."""
+        """True on success: then no client has seen a newer snapshot."""
         asked = asyncio.get_running_loop().time()
         while self._look_began < asked:
             self._hurry.set()
@@ -197,27 +194,21 @@ class ServedTopic:
         return self.trouble is None
 
     def note_ahead(self, partition: int, offset: int) -> None:
-        """Log, once per offset, that a client requests an offset beyond the end."""
         served = self._known(partition)
         if served.ahead != offset:
             served.ahead = offset
             _LOG.warning("%s-%d ends at %d, and a client waits for offset %d", self.name, partition, served.end, offset)
 
     def was_ahead(self, partition: int, offset: int) -> bool:
-        """Whether a client was answered that this offset is beyond the end."""
         return self._known(partition).ahead == offset
 
     def next_look(self) -> asyncio.Task[None]:
-        """Return the next refresh, shared by all waiting requests."""
         if self._refreshing is None or self._refreshing.done():
             self._refreshing = asyncio.get_running_loop().create_task(self._look())
         return self._refreshing
 
     async def chunk(self, partition: int, offset: int, max_bytes: int) -> Chunk | None:
-        """Decode about `max_bytes` of batches from an offset; None at the end.
-
-        Raises the errors of BatchSource.fetch.
-        """
+        """None at the end. Raises the errors of BatchSource.fetch."""
         cursor = BatchCursor(partition=partition, offset=offset)
         while True:
             batches = self._batches
@@ -237,7 +228,7 @@ class ServedTopic:
     async def spill(
         self, partition: int, offset: int, max_bytes: int, *, into: SpilledChunks, until: int | None
     ) -> list[SpilledChunk]:
-        """Decode to disk about `max_bytes` from an offset, or up to `until` or the end.
+        """Stops at `until` or the end.
 
         An error ends it early, and is raised again when that part is read.
         """
@@ -267,13 +258,13 @@ class ServedTopic:
             self._note(self._archive.snapshot)
 
     async def unspilled(self, chunk: SpilledChunk, offset: int, most_bytes: int | None) -> Chunk:
-        """Read a spilled chunk, or this many bytes of it from an offset. Raises OSError."""
+        """Read it whole, or `most_bytes` from an offset. Raises OSError."""
         if most_bytes is None:
             return await self._workers.batches(partial(chunk.read, chunk.start, chunk.size))
         return await self._workers.batches(partial(chunk.read, offset, most_bytes))
 
     async def since(self, partition: int, timestamp: int) -> tuple[int, int, int] | None:
-        """Return the first offset with at least this `timestamp` (ms), its timestamp and leader epoch."""
+        """Return the offset, its timestamp (ms) and leader epoch."""
         offset = await self._workers.lookup(self._archive.offset_for_time, partition, timestamp)
         return None if offset is None else await self._workers.lookup(self._described, partition, offset)
 
@@ -283,7 +274,7 @@ class ServedTopic:
         return None if latest is None else await self._workers.lookup(self._described, partition, latest[1])
 
     async def epoch_end(self, partition: int, epoch: int) -> tuple[int, int]:
-        """Return the largest archived leader epoch up to `epoch`, and its end; (-1, -1) for a negative one.
+        """Return the largest archived epoch up to `epoch`, and its end; (-1, -1) for a negative one.
 
         An epoch below all archived ones ends at their begin, as in Kafka: its records were retired, not truncated. The
         newest epoch, and epochs that may still be archived, have no end.
@@ -421,7 +412,7 @@ class ServedTopic:
 
 
 def begins_below(file: TableFile, ends: Mapping[int, int]) -> bool:
-    """Whether a file may have rows below these ends, as a refill adds: chunks read there had a gap."""
+    """Whether a file may have rows below these ends, as after a refill: chunks had a gap there."""
     if file.offsets is None or file.partitions is None:
         return True
     numbers = range(file.partitions.low, file.partitions.high + 1)

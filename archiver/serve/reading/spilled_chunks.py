@@ -1,4 +1,4 @@
-"""Chunks on a local disk, for slow readers. The files are unlinked, so they vanish with the process."""
+"""Chunks on a local disk, for slow readers. Files are unlinked, so they vanish with the process."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _SpillFile:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpilledChunk:
-    """A chunk's position: batches, then the end of each, then the last offset of each."""
+    """Batches, their ends, then their last offsets."""
 
     start: int
     next_offset: int
@@ -69,7 +69,7 @@ class SpilledChunk:
     batches: int
 
     def read(self, offset: int, max_bytes: int) -> Chunk:
-        """Return the batches from `offset` that fit into `max_bytes`, and at least one. Raises OSError."""
+        """At least one batch. Raises OSError."""
         numbers = np.frombuffer(self.file.read(self.at + self.size, 2 * _NUMBER_BYTES * self.batches), np.int64)
         ends, last_offsets = numbers[: self.batches], numbers[self.batches :]
         first = min(int(np.searchsorted(last_offsets, offset, side="left")), self.batches - 1)
@@ -86,9 +86,9 @@ class SpilledChunk:
 
 
 class SpilledChunks:
-    """At most `most_bytes` of chunks; the oldest are dropped.
+    """At most `most_bytes`; the oldest are dropped.
 
-    `write` and returned chunks are thread-safe, everything else is for one event loop.
+    `write` and returned chunks are thread-safe, the rest is for one event loop.
     """
 
     def __init__(self, folder: Path, most_bytes: int) -> None:
@@ -112,16 +112,16 @@ class SpilledChunks:
 
     @property
     def share(self) -> int:
-        """The bytes to decode at a time for one reader, with room for several hundred readers."""
+        """Bytes to decode at once, with room for several hundred readers."""
         return max(min(self._most_bytes // _SHARES, _MOST_SHARE), _LEAST_FILE)
 
     @property
     def bytes(self) -> int:
-        """The bytes of all files with chunks. Thread-safe."""
+        """Thread-safe."""
         return sum(chunk.size for chunk in tuple(self._kept))
 
     def write(self, chunk: Chunk) -> SpilledChunk:
-        """Write a chunk; `put` makes it visible. Raises StorageError, as on a full disk."""
+        """`put` makes the chunk visible. Raises StorageError, as on a full disk."""
         numbers = [np.ascontiguousarray(offsets, np.int64).data for offsets in (chunk.ends, chunk.last_offsets)]
         size = chunk.size
         needed = size + sum(array.nbytes for array in numbers) + _OVERHEAD_BYTES
@@ -141,7 +141,7 @@ class SpilledChunks:
         return SpilledChunk(chunk.start, chunk.next_offset, file, at, size, len(chunk.ends))
 
     def put(self, topic: str, partition: int, chunk: SpilledChunk) -> None:
-        """Make a chunk visible, and drop the oldest file if there are too many."""
+        """Drops the oldest file if there are too many."""
         key = topic, partition
         self._drop((key, chunk.start))
         self._kept.setdefault(chunk.file, {})[self._index.put(key, chunk)] = None

@@ -1,4 +1,4 @@
-"""The names of the catalog's tables, cached because clients may send any name."""
+"""Cached table names: clients may send any name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from schema_mapping.errors import ContextError
 
 
 class TableListing:
-    """The names of all tables. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(self, tables: TableSource, workers: Workers, *, interval: float) -> None:
-        """The catalog is listed at most once in `interval` seconds, even if it doesn't answer."""
+        """The catalog is listed at most every `interval` seconds, even if it doesn't answer."""
         self._tables = tables
         self._workers = workers
         self._interval = interval
@@ -24,7 +24,7 @@ class TableListing:
         self._listing: asyncio.Task[None] | None = None
 
     async def has_table(self, topic: str) -> bool:
-        """Whether a topic may have a table. Raises the catalog's last error if it can't be listed.
+        """Raises the catalog's last error if it can't be listed.
 
         Raises ConfigError if no table can have the topic's name.
         """

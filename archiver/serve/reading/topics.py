@@ -40,7 +40,7 @@ class _Unopened:
 
 
 class ServedTopics:
-    """All topics that have an archive. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(self, tables: TableSource, open_topic: Open, workers: Workers, *, interval: float = 2.0) -> None:
         """A failed open isn't repeated for `interval` seconds."""
@@ -65,17 +65,17 @@ class ServedTopics:
 
     @property
     def troubles(self) -> Mapping[str, ContextError]:
-        """The listed topics that can't be opened now, with the reason. Thread-safe."""
+        """Errors of listed topics that can't be opened. Thread-safe."""
         troubles = ((name, last.trouble) for name, last in tuple(self._unopened.items()) if name in self._names)
         return {name: trouble for name, trouble in troubles if trouble is not None}
 
     @property
     def closed(self) -> tuple[str, ...]:
-        """The topics in `troubles` of which no earlier state is served either."""
+        """`troubles` without an earlier state to serve."""
         return tuple(sorted(set(self.troubles).difference(self._topics)))
 
     def trouble(self, name: str) -> ContextError | None:
-        """Return why a topic couldn't be opened. None if it is open, has no archive, or wasn't requested."""
+        """None if the topic is open, has no archive, or wasn't requested."""
         last = self._unopened.get(name)
         return None if last is None else last.trouble
 
@@ -84,13 +84,13 @@ class ServedTopics:
         return trouble is not None and trouble.retryable
 
     async def load(self) -> None:
-        """List the topics in the catalog and open them. Raises the catalog's errors."""
+        """Raises the catalog's errors."""
         self._names = frozenset(await self._workers.lookup(self._tables.topics, tuple(self._topics)))
         self._listed_at = asyncio.get_running_loop().time()
         await asyncio.gather(*(self.named(name) for name in self._names))
 
     async def every(self) -> tuple[ServedTopic, ...]:
-        """Return all open topics. The catalog is listed again periodically, in the background."""
+        """The catalog is listed periodically, in the background."""
         is_due = asyncio.get_running_loop().time() - self._listed_at > _LISTED_SECONDS
         if is_due:
             self._list_soon()
@@ -98,17 +98,17 @@ class ServedTopics:
         return self.open
 
     async def names(self) -> tuple[str, ...]:
-        """Return the sorted names of all topics, including topics that can't be opened now."""
+        """Also of topics that can't be opened now."""
         return tuple(sorted([*(topic.name for topic in await self.every()), *self.closed]))
 
     def look_around(self) -> None:
-        """Refresh idle tables and retry failed opens, in the background, for nodes that get no fetches."""
+        """In the background, for nodes without fetches."""
         if self._round is None or self._round.done():
             self._round = asyncio.get_running_loop().create_task(self._look_at_unseen())
         self._try_again()
 
     async def named(self, name: str) -> ServedTopic | None:
-        """Return the topic; None without an archive, or if it can't be opened now (see `trouble`)."""
+        """None without an archive, or with a `trouble`."""
         topic = self._topics.get(name)
         if topic is not None and not isinstance(topic.trouble, ArchiveReplaced):
             return topic
@@ -121,9 +121,9 @@ class ServedTopics:
         return next((topic for topic in self._topics.values() if topic.topic_id == topic_id), None)
 
     async def identified(self, topic_id: UUID) -> ServedTopic | None:
-        """Return the topic with this id. For an unknown id, which may be new, the catalog is listed.
+        """An unknown id may be new, so the catalog is listed.
 
-        That happens once per id, and at most once an interval, because clients keep requesting dropped topics.
+        Once per id, and at most once an interval: clients keep requesting dropped topics.
         """
         topic = self.with_id(topic_id)
         if topic is not None or topic_id in self._unknown_ids:

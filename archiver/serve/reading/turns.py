@@ -1,6 +1,6 @@
 """The order of workers' jobs: quick ones first, and a share of the time for opening files.
 
-Without shares, requests at random offsets, which take a hundred times as long, would delay steady readers.
+Without shares, requests at random offsets would delay steady readers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RECENT_SECONDS: Final = 1.0
 
 
 class WorkerTurns:
-    """Grants a bounded number of turns, in order per kind. For one event loop."""
+    """Turns are in order per kind. For one event loop."""
 
     def __init__(self, most: int, clock: Callable[[], float] = perf_counter) -> None:
         self._free = most
@@ -35,7 +35,6 @@ class WorkerTurns:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether more than twice as many openings wait as may run at once."""
         return len(self._opening) > 2 * self._most_opening
 
     @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Threads that read and decode, so that the event loop never waits for a file."""
+"""Threads, so that the event loop never waits for a file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LOOKUPS: Final = 4
 
 
 class Workers:
-    """Separate pools for batches (`threads`), table lookups, and offsets of groups.
+    """Pools for batches (`threads`), table lookups, and offsets of groups.
 
-    No pool waits for another: commits continue while a catalog is slow.
+    None waits for another: commits continue while a catalog is slow.
     """
 
     def __init__(self, threads: int) -> None:
@@ -35,7 +35,7 @@ class Workers:
         return self._turns.is_crowded
 
     async def batches(self, function: Callable[[], _Result], *, opens: bool = False) -> _Result:
-        """Read and encode batches; `opens`: files must be opened. Counted in `batch_seconds`."""
+        """`opens`: files must be opened. Counted in `batch_seconds`."""
 
         def timed() -> tuple[_Result, float]:
             began = time.perf_counter()
@@ -55,7 +55,7 @@ class Workers:
     async def offsets(
         self, function: Callable[_Arguments, _Result], *args: _Arguments.args, **kwargs: _Arguments.kwargs
     ) -> _Result:
-        """Run a read or write of a group's offsets, in the context of its request."""
+        """In the request's context."""
         context = copy_context()
         return await asyncio.get_running_loop().run_in_executor(
             self._offsets, lambda: context.run(function, *args, **kwargs)

@@ -38,7 +38,7 @@ class Attempts:
     """At most four attempts of an address run at a time. A failure is answered up to a second late.
 
     At most 64 failures of a user at an address wait, which bounds guesses per second. Tokens can't be guessed and have
-    no such bound. Use it from one event loop.
+    no bound. Use it from one event loop.
     """
 
     def __init__(
@@ -51,9 +51,9 @@ class Attempts:
 
     @asynccontextmanager
     async def one(self, address: str, user: str | None = None) -> AsyncIterator[None]:
-        """Hold a place for the block. AuthenticationFailed is raised after a delay.
+        """AuthenticationFailed is raised after a delay.
 
-        `user` is the claimed name; None if the message has nothing to guess.
+        `user`: the claimed name; None if the message has nothing to guess.
         """
         user = None if user is None else user[:_MOST_NAME]
         host = self._addresses.setdefault(address, _Address())

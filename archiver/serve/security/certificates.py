@@ -1,6 +1,6 @@
-"""The server's certificate and key and the clients' CA, reloaded on change.
+"""A server's TLS files, reloaded on change.
 
-Files that don't fit together cause a warning, and the previous context stays.
+If they don't fit together, log a warning and keep the previous context.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsFiles:
-    """The PEM files of a server. With `client_ca`, clients need a certificate of one of these authorities."""
+    """PEM files. With `client_ca`, clients need a certificate of one of these authorities."""
 
     certificate: Path
     key: Path
@@ -47,7 +47,7 @@ class ServerCertificates:
         self.context = tls_context(files)
 
     def look(self) -> bool:
-        """Reload changed files; return whether the context is new. Blocking: call it in a worker thread."""
+        """Return whether the context is new. Blocking: call it in a worker thread."""
         states = self._states()
         if states == self._seen:
             return False
@@ -65,7 +65,7 @@ class ServerCertificates:
 
 
 def tls_context(files: TlsFiles) -> ssl.SSLContext:
-    """Return a server's context. Raises ConfigError, which names the key, if a file is unusable."""
+    """Raises ConfigError, which names the key, if a file is unusable."""
     for option, path in files.by_option.items():
         try:
             with path.open("rb") as file:
@@ -106,9 +106,9 @@ def _state(path: Path) -> tuple[int, int, int] | None:
 
 
 def principal_of_certificate(der: bytes, name_from: NameFrom = "dn") -> Principal | None:
-    """Return the principal of a certificate: its DN, as in `User:CN=reader,O=Example`, or its common name.
+    """The DN is as in Kafka (RFC 4514), such as `User:CN=reader,O=Example`.
 
-    The DN is formatted as in Kafka (RFC 4514). None if there is no such name.
+    None without such a name.
     """
     subject = x509.load_der_x509_certificate(der).subject
     if name_from == "dn":

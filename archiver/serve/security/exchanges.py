@@ -21,7 +21,7 @@ _PLAIN_FIELDS: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class ExchangeStep:
-    """The answer to a message. At the end, `name` is the user, and `verified` the token's content."""
+    """At the end, `name` is the user."""
 
     answer: bytes
     name: str | None = None
@@ -30,15 +30,15 @@ class ExchangeStep:
 
 class Exchange(Protocol):
     async def step(self, message: bytes) -> ExchangeStep:
-        """Handle a message. Raises AuthenticationFailed if the credentials are wrong."""
+        """Raises AuthenticationFailed if the credentials are wrong."""
 
     def user_in(self, message: bytes) -> str | None:
-        """Return the claimed name, if this message has a password or a proof of one, which could be guessed."""
+        """Return the claimed name if the message has a password or a proof."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mechanisms:
-    """The mechanisms of a server, with their sources. `hashing` runs slow hashes."""
+    """A server's mechanisms. `hashing` runs slow hashes."""
 
     enabled: Sequence[MechanismWord]
     users: Users | None
@@ -46,7 +46,7 @@ class Mechanisms:
     hashing: Executor
 
     def begin(self, mechanism: str) -> Exchange | None:
-        """Begin an exchange; None if the mechanism isn't enabled."""
+        """None if the mechanism isn't enabled."""
         if mechanism not in self.enabled:
             return None
         match mechanism:

@@ -1,6 +1,6 @@
 """Quotas per principal: requests and bytes a second, with throttling as in Kafka, and space for groups.
 
-A quota counts in this process, over all connections; anonymous clients are counted by address.
+They count per process, over all connections; anonymous clients count by address.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _USUAL: Final = GroupBudget()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """For one principal (`User:alice`), a prefix (`User:team-*`), or all (`User:*`)."""
+    """For a principal (`User:alice`), a prefix (`User:team-*`), or all (`User:*`)."""
 
     principal: str
     requests_per_second: float | None = None
@@ -49,14 +49,14 @@ class Bucket:
         self._at = now
 
     def take(self, amount: float, now: float) -> float:
-        """Take an amount; return the seconds to wait."""
+        """Return the seconds to wait."""
         level = min(self._rate * _BURST_SECONDS, self._level + (now - self._at) * self._rate) - amount
         self._level = max(level, self._least)
         self._at = now
         return max(0.0, -self._level / self._rate)
 
     def owed(self, now: float) -> float:
-        """Return the seconds of debt. Less than the clock's resolution counts as 0."""
+        """In seconds. Less than the clock's resolution counts as 0."""
         owed = -self._level / self._rate - (now - self._at)
         return owed if owed > _LEAST_WAIT else 0.0
 
@@ -73,7 +73,7 @@ class Quotas:
         self._commits: OrderedDict[str, Bucket] = OrderedDict()
 
     def wait(self, principal: Principal, size: int, now: float) -> float:
-        """Count one request and its answer's bytes; return the seconds to wait."""
+        """`size` is the answer's. Return the seconds to wait."""
         if not self._quotas:
             return 0.0
         waits = [0.0]
@@ -83,14 +83,14 @@ class Quotas:
         return min(MOST_WAIT, max(waits))
 
     def owed(self, principal: Principal, now: float) -> tuple[float, float]:
-        """Return the seconds owed for requests and for bytes."""
+        """In seconds: for requests, for bytes."""
         if not self._quotas:
             return 0.0, 0.0
         requests, octets = (0.0 if bucket is None else bucket.owed(now) for bucket in self._buckets_for(principal, now))
         return min(MOST_WAIT, requests), min(MOST_WAIT, octets)
 
     def commit_wait(self, owner: str, size: int, now: float) -> float:
-        """Count a commit of this many bytes; return the seconds to wait."""
+        """Return the seconds to wait."""
         bucket = self._commits.get(owner)
         if bucket is None:
             while len(self._commits) >= _MOST_BUCKETS and next(iter(self._commits.values())).is_full(now):
@@ -100,7 +100,7 @@ class Quotas:
         return min(MOST_WAIT, bucket.take(size, now))
 
     def group_budget(self, principal: Principal, host: str) -> GroupBudget:
-        """Return the group budget of a principal, or of an anonymous client at this address."""
+        """Anonymous clients have a budget per address."""
         owner = f"{principal} at {host}" if principal == ANONYMOUS else str(principal)
         quota = self._quota(principal)
         if quota is None:

@@ -1,6 +1,6 @@
-"""The server's part of SCRAM (RFC 5802), as Kafka's clients use it.
+"""The server's part of SCRAM (RFC 5802), as in Kafka.
 
-Unknown users get a salt too, so that only the end of the exchange refuses them.
+Unknown users get a salt too, so that only the last step refuses them.
 """
 
 from __future__ import annotations
@@ -29,17 +29,15 @@ _MALFORMED: Final = "a message of the exchange isn't SCRAM's"
 
 
 class ScramExchange:
-    """One client's exchange: `challenge` answers its first message, `verdict` its last."""
-
     def __init__(self, mechanism: Mechanism, keys_of: Callable[[str], tuple[ScramKeys, bool]]) -> None:
-        """`keys_of` returns the keys for a name, and whether that user exists."""
+        """`keys_of` returns a name's keys, and whether the user exists."""
         self._hash = HASHES[mechanism]
         self._keys_of = keys_of
         self._is_known = False
         self.name = ""
 
     def challenge(self, message: bytes) -> bytes:
-        """Answer the client's first message. Raises AuthenticationFailed if it is malformed."""
+        """Raises AuthenticationFailed if the message is malformed."""
         matched = _FIRST.fullmatch(_text(message))
         if matched is None:
             raise AuthenticationFailed(_MALFORMED)
@@ -55,7 +53,7 @@ class ScramExchange:
         return self._signed[len(matched["bare"]) + 1 :].encode()
 
     def verdict(self, message: bytes) -> bytes:
-        """Answer the last message with the server's signature. Raises AuthenticationFailed if the proof is wrong."""
+        """Return the server's signature. Raises AuthenticationFailed if the proof is wrong."""
         matched = _FINAL.fullmatch(_text(message))
         if matched is None:
             raise AuthenticationFailed(_MALFORMED)

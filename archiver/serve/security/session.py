@@ -1,4 +1,4 @@
-"""The identity of a connection: none yet, a principal, or an expired one."""
+"""A connection's identity: none yet, a principal, or an expired one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Shaken(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Granted:
-    """The answer to a message. When `is_done`, the login lasts `seconds` (0: without end)."""
+    """When `is_done`, the login lasts `seconds` (0: without end)."""
 
     answer: bytes
     is_done: bool = False
@@ -39,7 +39,7 @@ class Granted:
 
 
 class Session:
-    """The authentication of a connection, for one event loop. `access` is None before it."""
+    """For one event loop. `access` is None before authentication."""
 
     def __init__(
         self,
@@ -49,10 +49,7 @@ class Session:
         principal: Principal | None,
         most_seconds: float = 0.0,
     ) -> None:
-        """With `mechanisms`, the client must authenticate, and again after `most_seconds` (0: never).
-
-        `principal` is known already, if any.
-        """
+        """With `mechanisms`, the client must authenticate, and again after `most_seconds` (0: never)."""
         self._mechanisms = mechanisms
         self._access_of = access_of
         self._most_seconds = most_seconds
@@ -79,7 +76,7 @@ class Session:
         return self._ends_at is not None and asyncio.get_running_loop().time() >= self._ends_at
 
     def handshake(self, mechanism: str, *, is_raw: bool) -> Shaken:
-        """Begin an exchange. Re-authentication needs the same mechanism."""
+        """Re-authentication needs the same mechanism."""
         is_again = self.access is not None
         if self._mechanisms is None or self._exchange is not None or (is_again and (self._ends_at is None or is_raw)):
             self.is_over = self.access is None
@@ -99,7 +96,7 @@ class Session:
         return None if self._exchange is None else self._exchange.user_in(message)
 
     async def authenticate(self, message: bytes) -> Granted:
-        """Handle the next message of an exchange. AuthenticationFailed ends the session."""
+        """AuthenticationFailed ends the session."""
         assert self._exchange is not None
         try:
             step = await self._exchange.step(message)

@@ -1,4 +1,4 @@
-"""Security from the configuration: certificates, mechanisms, rules and quotas."""
+"""Security from the configuration."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOADING_THREADS: Final = 3
 
 
 class Security:
-    """Authenticates clients of a server. Use it within its event loop."""
+    """Use it within the server's event loop."""
 
     def __init__(self, config: Config, *, is_loopback: bool) -> None:
         """`is_loopback`: only this machine reaches the server. Raises ConfigError, which names the key."""
@@ -78,7 +78,7 @@ class Security:
         return self.certificates.context if self.certificates else None
 
     async def begin(self) -> None:
-        """Load users and keys, and start watching the certificates. Raises ConfigError if that fails."""
+        """Raises ConfigError if users or keys can't be loaded."""
         if self._users is not None:
             try:
                 await self._users.begin()

@@ -1,6 +1,6 @@
-"""The public keys of the token issuer (JWKS, RFC 7517), cached.
+"""The token issuer's public keys (JWKS, RFC 7517), cached.
 
-An unknown key causes another fetch, at a bounded rate. If the URL can't be reached, the last keys are used.
+An unknown key causes a fetch, at a bounded rate. If it fails, the last keys are used.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KINDS: Final = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 
 
 class TokenKeys:
-    """The keys of an issuer. Use it from one event loop."""
+    """Use it from one event loop."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class TokenKeys:
         self._loading: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        """Load the keys. Raises ServeError if that fails."""
+        """Raises ServeError if the keys can't be loaded."""
         self._keys = await self._load()
         self._tried_at = asyncio.get_running_loop().time()
 
     async def fitting(self, kid: object, algorithm: str) -> list[Any]:
-        """Return the keys that may have signed a token. Raises AuthenticationFailed without any."""
+        """Raises AuthenticationFailed without any."""
         age = asyncio.get_running_loop().time() - self._tried_at
         key = self._found(kid, algorithm)
         if age > self._kept_seconds or (not key and age > self._least_seconds):
@@ -86,7 +86,7 @@ class TokenKeys:
 
 
 def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
-    """Fetch keys from a URL. Raises ServeError. Blocking: call it in a worker thread."""
+    """Raises ServeError. Blocking: call it in a worker thread."""
     try:
         with requests.get(
             url, timeout=_TIMEOUT, stream=True, allow_redirects=False, verify=str(ca_file) if ca_file else True
@@ -106,7 +106,7 @@ def keys_at(url: str, ca_file: Path | None) -> Sequence[jwt.PyJWK]:
 
 
 def keys_in(path: Path) -> Sequence[jwt.PyJWK]:
-    """Read keys from a file. Raises ServeError if it has none."""
+    """Raises ServeError if the file has none."""
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -115,7 +115,7 @@ def keys_in(path: Path) -> Sequence[jwt.PyJWK]:
 
 
 def parsed(text: bytes, **where: str) -> Sequence[jwt.PyJWK]:
-    """Parse a JWKS document. Raises ServeError if it has no public keys."""
+    """Raises ServeError if the document has no public keys."""
     try:
         keys = jwt.PyJWKSet.from_dict(json.loads(text)).keys if len(text) <= _MOST_BYTES else []
     except (ValueError, AttributeError, TypeError, RecursionError, jwt.PyJWTError) as error:

@@ -1,4 +1,4 @@
-"""OAUTHBEARER: the client's message (RFC 7628) and the verification of its token."""
+"""OAUTHBEARER: the client's message (RFC 7628) and the token's verification."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _BEARER: Final = re.compile(rb"bearer +(?P<token>[-_A-Za-z0-9.~+/]+=*)", re.IGNO
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
-    """A client's token and its claimed authorization id, which may be empty."""
+    """`authzid` may be empty."""
 
     token: str
     authzid: str
 
     @classmethod
     def parse(cls, message: bytes) -> Bearer:
-        """Parse the client's message. Raises AuthenticationFailed if it is malformed."""
+        """Raises AuthenticationFailed if the message is malformed."""
         matched = _FIRST.fullmatch(message)
         pairs = dict(pair.split(b"=", 1) for pair in matched["pairs"].split(b"\x01") if pair) if matched else {}
         bearer = _BEARER.fullmatch(pairs.get(b"auth", b""))
@@ -45,7 +45,7 @@ class Bearer:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedToken:
-    """A token's user and expiry (seconds since 1970), which has `grace` seconds of tolerance."""
+    """`expires`: seconds since 1970, with `grace` seconds of tolerance."""
 
     name: str
     expires: float
@@ -67,7 +67,7 @@ class Tokens:
         self._keys = keys
 
     async def verified(self, bearer: Bearer) -> VerifiedToken:
-        """Verify a client's token. Raises AuthenticationFailed if it is invalid."""
+        """Raises AuthenticationFailed if the token is invalid."""
         rules = self._rules
         try:
             header = jwt.get_unverified_header(bearer.token)

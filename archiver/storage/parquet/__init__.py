@@ -19,7 +19,7 @@ __all__ = ["ParquetFormat"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetFormat:
-    """Parquet. zstd's `compression_level` is for long strings."""
+    """zstd's `compression_level` is for long strings."""
 
     name: ClassVar[str] = FORMAT
     extension: ClassVar[str] = "parquet"

@@ -1,4 +1,4 @@
-"""Sizes bloom filters by the values of a file's first row group."""
+"""Sizes bloom filters by a file's first row group."""
 
 from __future__ import annotations
 
@@ -48,11 +48,10 @@ def _distinct(values: pa.ChunkedArray) -> int:
 
 
 def can_have_filter(leaf: ParquetLeaf) -> bool:
-    """Whether a filter on this column is useful and safe.
+    """Whether a filter is useful and safe.
 
     0.0 equals -0.0 but hashes differently, and widening 32-bit numbers changes hashes (Trino's issue 30544): rows would
-    be hidden. DuckDB 1.5 hashes bytes as their displayed text. No engine searches lists; Parquet has no filters for
-    booleans.
+    be hidden. DuckDB 1.5 hashes bytes as displayed text. No engine searches lists; Parquet has no filters for booleans.
     """
     kind = leaf.type
     refused = pa.types.is_boolean(kind) or pa.types.is_floating(kind) or pa.types.is_int32(kind)

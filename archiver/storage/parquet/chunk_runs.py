@@ -1,4 +1,4 @@
-"""Groups column chunks that are read together, to save requests."""
+"""Groups column chunks, to save requests."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def runs(chunks: Iterable[Chunk], span: Callable[[Chunk], tuple[int, int]], *, m
 
 
 def few_runs(chunks: Iterable[Chunk], span: Callable[[Chunk], tuple[int, int]], *, most: int) -> Iterator[Run[Chunk]]:
-    """Group chunks like `runs`, then the nearest runs, until these are few or too far apart."""
+    """Also join the nearest runs, until these are few or too far apart."""
     parts = list(runs(chunks, span, most=most))
     gaps = sorted((after.start - before.end, number) for number, (before, after) in enumerate(pairwise(parts)))
     left, joined = FILLING, set()

@@ -1,6 +1,6 @@
-"""Thrift's compact protocol: `thrift_reader` reads structs, `packed` writes them.
+"""Thrift's compact protocol: `thrift_reader` reads, `packed` writes.
 
-Fields are keyed by id and kind, as readers skip fields of an unexpected kind.
+Fields are keyed by id and kind: readers skip unexpected kinds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Chooses each column's encoding by a file's first rows.
+"""Chooses encodings by a file's first rows.
 
-Uses only encodings that every engine in docs/engines.md reads.
+Every engine in docs/engines.md reads them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ is faster.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Encodings:
-    """Encodings by column index.
+    """By column index.
 
-    `long` columns have long strings, which still compress well; `constant` ones are numbers with at most one value.
+    `long`: long strings, which still compress well; `constant`: numbers with at most one value.
     """
 
     chosen: Mapping[int, Encoding]
@@ -54,9 +54,9 @@ class Encodings:
 
 
 def choose_encodings(leaves: Sequence[ParquetLeaf], rows: pa.RecordBatch, *, is_plain: bool = False) -> Encodings:
-    """Choose by a file's first `rows`. Too few mean dictionaries nearly everywhere.
+    """Too few `rows` mean dictionaries nearly everywhere.
 
-    `is_plain` allows only dictionaries and plain values, for readers that know only these.
+    `is_plain`: only dictionaries and plain values, for readers that know only these.
     """
     chosen: dict[int, Encoding] = {}
     long: set[int] = set()

@@ -1,6 +1,6 @@
-"""A Parquet file's footer, preceded by the archiver's checksum of it.
+"""A Parquet footer, preceded by the archiver's checksum of it.
 
-Parquet itself has none, and a flipped bit may hide rows or end the process. Files of other writers have none either.
+Parquet has none, and a flipped bit may hide rows or end the process. Files of other writers have none.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class FileEnd:
 
     @classmethod
     def read(cls, stream: Stream) -> Self:
-        """Read at least the footer, or a file of at most `TAIL` bytes whole. Raises as `read_exactly`."""
+        """Read at least the footer, or a file of at most `TAIL` bytes. Raises as `read_exactly`."""
         size = stream.seek(0, os.SEEK_END)
         start = max(0, size - TAIL)
         data = read_exactly(stream, start, size)
@@ -68,7 +68,7 @@ class FileEnd:
         return _CHECKSUM.pack(zlib.crc32(covered), _MARK) + covered
 
     def check(self, path: str) -> bool:
-        """Whether the footer has a checksum. Raises BadSegment if it doesn't match."""
+        """False without a checksum. Raises BadSegment if it doesn't match."""
         if self.footer_start is None or self.footer_start < _CHECKSUM.size:
             return False
         expected, mark = _CHECKSUM.unpack_from(self.data, self.footer_start - self.start - _CHECKSUM.size)

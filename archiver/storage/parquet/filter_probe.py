@@ -1,4 +1,4 @@
-"""Looks up a value in the bloom filter of a column chunk by one small read (BloomFilter.md), which is checked."""
+"""Looks up a value in a chunk's bloom filter (BloomFilter.md) by one small, checked read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONG: Final = struct.Struct("<q")
 
 @dataclass(frozen=True, slots=True)
 class FilterProbe:
-    """A value as plain encoding has it, and the start of a filter's bits."""
+    """`value` is plainly encoded."""
 
     value: bytes
     bits_start: int
@@ -28,9 +28,9 @@ class FilterProbe:
 
     @classmethod
     def of_chunk(cls, chunk: pq.ColumnChunkMetaData, value: int | str | bytes) -> FilterProbe | None:
-        """Probe the filter of a chunk. None without a filter, or if values of this type aren't hashed as plain ones.
+        """None without a filter, or if values of this type aren't hashed plainly.
 
-        The archiver writes filters with a power of two of bytes, after a header of known size.
+        The archiver's filters have a power of two of bytes, after a header of known size.
         """
         start, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
         plain = _plain(chunk, value)
@@ -41,9 +41,9 @@ class FilterProbe:
         return cls(plain, start + header, size) if length == header + size else None
 
     def ask(self, read: Callable[[int, int], bytes], sums: bytes) -> bool | None:
-        """Whether the filter may contain the value. None if its bytes aren't as written, by the checksums `sums`.
+        """None if the filter's bytes don't fit the checksums `sums`.
 
-        `read` returns a range of bytes of the file. It is called once, for a segment of the filter.
+        `read` returns a range of the file. It is called once, for a segment.
         """
         at = block_start(self.value, self.bits_size)
         start = at - at % SEGMENT

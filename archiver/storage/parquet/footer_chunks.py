@@ -1,4 +1,4 @@
-"""The column chunks of a footer, parsed without pyarrow."""
+"""A footer's column chunks, parsed without pyarrow."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _REPETITION_LEVELS, _DEFINITION_LEVELS = (2, LIST), (3, LIST)
 
 @dataclass(frozen=True, slots=True)
 class ColumnChunk:
-    """Levels are histograms, empty if the footer has none."""
+    """Levels are histograms."""
 
     rows: int
     physical_type: str
@@ -110,7 +110,7 @@ class FooterChunks:
         return ColumnChunk.parse(*self.fields(group, index))
 
     def fields(self, group: int, index: int) -> tuple[int, Fields]:
-        """Return the rows of a row group, and the fields of its ColumnChunk. Raises ThriftError if there is none."""
+        """Raises ThriftError if the row group has no such chunk."""
         try:
             if group not in self._columns:
                 fields: Fields = self._groups[group]

@@ -1,6 +1,6 @@
-"""The pages of a row group, fetched and counted before any row is decoded.
+"""A row group's pages, fetched and counted first.
 
-No checksum covers page headers, and pyarrow skips pages of unknown type, shifting all later values.
+No checksum covers page headers, and pyarrow skips pages of unknown type, shifting later values.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ChunkSpan:
         return cls(start, start + chunk.total_compressed_size, chunk.num_values)
 
     def counted(self, pages: memoryview) -> int | None:
-        """Count values as pyarrow does. None if a header is invalid."""
+        """None if a header is invalid."""
         count = at = 0
         try:
             while count < self.values and at < len(pages):
@@ -70,7 +70,7 @@ class ChunkSpan:
 class HeldPages:
     """A file for pyarrow: fetched pages from memory, the rest from `stream`.
 
-    Positions are per thread, as pyarrow seeks and reads in two calls.
+    Positions are per thread: pyarrow seeks and reads in two calls.
     """
 
     closed: Final = False
@@ -84,9 +84,9 @@ class HeldPages:
 
     @contextmanager
     def holding(self, spans: Iterable[ChunkSpan], *, are_single: bool = False) -> Iterator[None]:
-        """Keep these chunks inside the block, in few requests. Raises as `read_exactly`.
+        """Fetch in few requests. Raises as `read_exactly`.
 
-        `are_single`: they are single pages, small beside the bytes between them.
+        `are_single`: single pages, small beside the bytes between them.
         """
         grouped = few_runs if are_single else runs
         mine = self._fetched(list(grouped(spans, _span, most=_RUN_BYTES)))
@@ -101,7 +101,7 @@ class HeldPages:
         return memoryview(self.read_buffer(span.end - span.start)).cast("B")
 
     def read_range(self, start: int, end: int) -> bytes:
-        """Read bytes from the stream, in any thread. Raises what `read_exactly` raises."""
+        """Thread-safe. Raises as `read_exactly`."""
         if hasattr(self._stream, "read_at"):
             data: bytes = self._stream.read_at(end - start, start)
             check_size(data, start, end)

@@ -1,6 +1,6 @@
-"""A blob in the body of a file, which a key in the footer points to: value sets, and checksums of bloom filters.
+"""A blob in a file's body, found by a key in the footer: value sets, and checksums of bloom filters.
 
-Other readers skip it. It is Thrift's compact protocol, packed by zstd. The footer has its position and its CRC-32.
+Other readers skip it. It is Thrift's compact protocol in zstd. The footer has its position and CRC-32.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Checks = Mapping[tuple[int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class IndexBlob:
-    """What a file's blob has. Empty for files without one."""
+    """Empty for files without a blob."""
 
     sets: ValueSets = field(default_factory=ValueSets)
     checks: Checks = field(default_factory=lambda: MappingProxyType({}))
@@ -78,7 +78,7 @@ class IndexBlob:
 
 @dataclass(frozen=True, slots=True)
 class BlobPlace:
-    """The position of a blob, as a value of the footer states it."""
+    """As the footer states it."""
 
     start: int
     size: int
@@ -98,7 +98,7 @@ class BlobPlace:
         return f"{self.start}:{self.size}:{self.checksum:08x}"
 
     def read(self, pages_end: int, read: Callable[[int, int], bytes]) -> IndexBlob:
-        """Read the blob. Raises ThriftError if it isn't as written, and what `read` raises."""
+        """Raises ThriftError if the blob isn't as written, and the errors of `read`."""
         if not 0 <= self.start < self.start + self.size <= pages_end or self.size > LARGEST:
             raise ThriftError
         data = bytes(read(self.start, self.start + self.size))
@@ -110,7 +110,7 @@ class BlobPlace:
 def blob_of(
     sets: Mapping[int, frozenset[int | bytes]], checks: Checks, limit: int
 ) -> tuple[bytes, Mapping[int, frozenset[int | bytes]]]:
-    """Pack a blob. Return it with the sets that are in it: the largest are left out if `limit` bytes are too few."""
+    """The largest sets are left out if `limit` bytes are too few."""
     kept, left = {}, min(limit * UNPACKED, MOST_UNPACKED)
     for weight, identifier in sorted((4 + bytes_of(values), identifier) for identifier, values in sets.items()):
         left -= weight
@@ -123,13 +123,12 @@ def blob_of(
 
 
 def segment_sums(bits: bytes) -> bytes:
-    """The CRC-32 of each segment of a filter's bits."""
+    """One CRC-32 per segment."""
     sums = [zlib.crc32(bits[start : start + SEGMENT]) for start in range(0, len(bits), SEGMENT)]
     return binary.pack(f"<{len(sums)}I", *sums)
 
 
 def is_as_written(segment: bytes, sums: bytes, index: int) -> bool:
-    """Whether a segment of a filter has its checksum."""
     return len(sums) >= 4 * (index + 1) and binary.unpack_from("<I", sums, 4 * index)[0] == zlib.crc32(segment)
 
 

@@ -26,8 +26,8 @@ megabytes.
 class ParquetLeaf:
     """`path` is Parquet's name (`headers.list.element.key`), `name` Iceberg's (`headers.element.key`).
 
-    `is_repeated`: below a list or map. `field_id` is None only in files of other writers. `steps` are the positions of
-    the structs above it.
+    `is_repeated`: below a list or map. `field_id` is None only in other writers' files. `steps`: positions of the
+    structs above.
     """
 
     index: int
@@ -50,7 +50,7 @@ def leaves_of(schema: pa.Schema) -> tuple[ParquetLeaf, ...]:
 
 
 def leaves_and_paths(schema: pa.Schema) -> tuple[tuple[ParquetLeaf, ...], Paths]:
-    """Return the leaves, and each field's path in the file by id, groups included."""
+    """Paths are by id, groups included."""
     return _leaves_and_paths(Exact.of_schema(schema))
 
 

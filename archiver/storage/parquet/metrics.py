@@ -1,4 +1,4 @@
-"""Computes Iceberg's column metrics from a Parquet footer, by the table's modes (`write.metadata.metrics.*`).
+"""Iceberg's column metrics from a Parquet footer, by the table's modes (`write.metadata.metrics.*`).
 
 A bound that a row group lacks is left out.
 """
@@ -46,7 +46,7 @@ class MetricsMode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnMetrics:
-    """Maps by field id. Bounds are in Iceberg's single-value serialization."""
+    """By field id. Bounds are in Iceberg's single-value serialization."""
 
     column_sizes: Mapping[int, int]
     value_counts: Mapping[int, int]
@@ -58,7 +58,7 @@ class ColumnMetrics:
 
 @lru_cache(maxsize=64)
 def metrics_mode(text: str) -> MetricsMode:
-    """Parse none, counts, full or truncate(n). Raises StorageError for other texts."""
+    """Raises StorageError for an unknown mode."""
     mode = text.strip().lower()
     if mode == "none":
         return MetricsMode(counts=False, bounds=False)
@@ -103,7 +103,7 @@ def measured_modes(leaves: tuple[ParquetLeaf, ...], properties: Mapping[str, str
 
 
 def nan_counts(leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode], rows: pa.Table) -> Counter[int]:
-    """Count NaNs by field id, which Parquet's footers lack."""
+    """By field id; Parquet's footers lack them."""
     return Counter(
         {
             leaf.field_id: pc.sum(pc.is_nan(leaf.values(rows)), min_count=0).as_py()
@@ -117,10 +117,7 @@ def nan_counts(leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode]
 def column_metrics(
     footer: pq.FileMetaData, leaves: tuple[ParquetLeaf, ...], modes: Mapping[int, MetricsMode]
 ) -> ColumnMetrics:
-    """Add up the metrics of all row groups.
-
-    Bounds are never NaN. A lower bound of zero is -0.0, an upper one 0.0.
-    """
+    """Bounds are never NaN. A lower bound of zero is -0.0, an upper one 0.0."""
     groups = [footer.row_group(index) for index in range(footer.num_row_groups)]
     sizes: dict[int, int] = {}
     values: dict[int, int] = {}
@@ -192,13 +189,13 @@ def _comparable(kind: pa.DataType, raw: Any) -> Any:
 
 
 def _unscaled(number: int) -> bytes:
-    """Serialize a decimal as Iceberg does: unscaled, big-endian, minimal."""
+    """A decimal as in Iceberg: unscaled, big-endian, minimal."""
     magnitude = number if number >= 0 else ~number
     return number.to_bytes(magnitude.bit_length() // 8 + 1, "big", signed=True)
 
 
 def _cut(kind: pa.DataType, low: bytes, high: bytes, length: int | None) -> tuple[bytes, bytes | None]:
-    """Cut bounds to `length` characters or bytes. The upper one is None if no short one is high enough."""
+    """The upper bound is None if no short one is high enough."""
     if length is None:
         return low, high
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):

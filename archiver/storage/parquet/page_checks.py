@@ -1,6 +1,6 @@
 """Checks by checksums, without decoding, whether pages are as written.
 
-Checksums don't cover page headers, so these are compared with the footer. Columns in doubt must be decoded.
+Page headers have none, so they are compared with the footer. Columns in doubt must be decoded.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Doubtful(Exception): ...
 def doubtful(
     stream: InputStream, leaves: Iterable[ParquetLeaf], chunks: FooterChunks, group: int, schema: pq.ParquetSchema
 ) -> Iterator[ParquetLeaf]:
-    """Read these columns' pages. Yield the columns that must be decoded. Raises as `read_exactly`."""
+    """Yield the columns that must be decoded. Raises as `read_exactly`."""
     chunks_of_leaves: list[tuple[ParquetLeaf, ColumnChunk]] = []
     for leaf in leaves:
         chunk = _chunk(chunks, group, leaf)

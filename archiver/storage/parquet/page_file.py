@@ -1,7 +1,7 @@
-"""A Parquet file in memory of chosen pages of a row group, for pyarrow to decode.
+"""Chosen pages of a row group as a Parquet file in memory, for pyarrow.
 
-pyarrow can't skip pages (apache/arrow#39392). The file has the chosen pages byte for byte, so their checksums are
-checked, and a footer for these columns alone.
+pyarrow can't skip pages (apache/arrow#39392). Pages are copied byte for byte, so their checksums are checked; the
+footer is for these columns alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEPT: Final = frozenset({1, 2, 3, 4, 8})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPages:
-    """Pages of one column: its number in the file, its ColumnMetaData, its pages, and what their headers state."""
+    """`values` and `unpacked` are from the page headers."""
 
     column: int
     metadata: Fields
@@ -39,7 +39,7 @@ class ChosenPages:
 
 
 def decoded(schema: Sequence[Fields], rows: int, columns: Sequence[ChosenPages]) -> pa.Table:
-    """Decode pages that hold the same rows of several columns. `schema` is the schema of the file that they are from.
+    """`schema` is the schema of the pages' file.
 
     Raises ThriftError if the pages don't give these rows, and subclasses of ArrowException for damaged pages.
     """
@@ -68,7 +68,6 @@ def decoded(schema: Sequence[Fields], rows: int, columns: Sequence[ChosenPages])
 
 
 def _pruned(schema: Sequence[Fields], kept: frozenset[int]) -> list[Fields]:
-    """The elements of a schema that lead to these leaves."""
     elements = iter([schema[index] for index in range(len(schema))])
     leaves = iter(range(len(schema)))
     return list(_kept_elements(elements, leaves, kept))
@@ -90,7 +89,7 @@ def _kept_elements(elements: Iterator[Fields], leaves: Iterator[int], kept: froz
 
 
 def merged(schema: pa.Schema, parts: Sequence[Mapping[str, pa.Array]]) -> pa.RecordBatch:
-    """Put columns of the same rows together in the order of `schema`: structs have members from several parts."""
+    """Structs have members from several parts."""
     fields, arrays = [], []
     for field in schema:
         columns = [part[field.name] for part in parts if field.name in part]

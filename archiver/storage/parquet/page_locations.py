@@ -1,7 +1,6 @@
-"""The positions of a column chunk's pages, from its offset index (PageIndex.md).
+"""Positions of a column chunk's pages, by its offset index (PageIndex.md).
 
-No checksum covers an index. A page is used only if its header states the size and the number of rows that the index
-states, so a damaged index is noticed.
+No checksum covers an index: a page's header must state the same size and rows.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _IS_DATA, _IS_DICTIONARY = 0, 2
 
 @dataclass(frozen=True, slots=True)
 class IndexedChunk:
-    """A column chunk: its leaf, its ColumnMetaData, and the position of its offset index."""
+    """`metadata` is the ColumnMetaData."""
 
     leaf: ParquetLeaf
     rows: int
@@ -38,20 +37,19 @@ class IndexedChunk:
 
     @classmethod
     def of(cls, chunks: FooterChunks, group: int, leaf: ParquetLeaf) -> IndexedChunk:
-        """Find the chunk of a leaf. Raises ThriftError if it has no offset index."""
+        """Raises ThriftError if the chunk has no offset index."""
         rows, fields = chunks.fields(group, leaf.index)
         return cls(leaf, rows, struct(fields, _METADATA), number(fields, _INDEX), number(fields, _INDEX_SIZE))
 
     @property
     def dictionary(self) -> tuple[int, int] | None:
-        """Start and end of the dictionary's page, if there is one."""
         start = self.metadata.get(_DICTIONARY_PAGE)
         return (start, number(self.metadata, _DATA_PAGE)) if start else None
 
 
 @dataclass(frozen=True, slots=True)
 class PageLocations:
-    """The data pages of a chunk: their first rows in the row group, starts in the file, and sizes with headers."""
+    """First rows in the row group, starts in the file, and sizes with headers."""
 
     chunk: IndexedChunk
     first_rows: npt.NDArray[np.int64]
@@ -60,7 +58,7 @@ class PageLocations:
 
     @classmethod
     def parse(cls, chunk: IndexedChunk, index: bytes) -> PageLocations:
-        """Parse an offset index. Raises ThriftError if it contradicts the chunk."""
+        """Raises ThriftError if the index contradicts the chunk."""
         fields, _ = read_struct(memoryview(index))
         locations = listed(fields, _LOCATIONS, STRUCT)
         locations_found = [
@@ -82,10 +80,7 @@ class PageLocations:
         return int(end - self.first_rows[page])
 
     def values(self, page: int, content: memoryview) -> tuple[int, int]:
-        """Return the entries of a data page and its unpacked size, by its header.
-
-        Raises ThriftError if the header contradicts the index.
-        """
+        """Entries and unpacked size. Raises ThriftError if the header contradicts the index."""
         header, body = read_struct(content)
         values = number(struct(header, _DATA), _VALUES)
         if number(header, _KIND) != _IS_DATA or number(header, _BODY) != len(content) - body:
@@ -96,7 +91,7 @@ class PageLocations:
 
 
 def dictionary_size(content: memoryview) -> int:
-    """Return the unpacked size of a dictionary's page. Raises ThriftError if it is none."""
+    """Unpacked. Raises ThriftError if it is no dictionary."""
     header, body = read_struct(content)
     if number(header, _KIND) != _IS_DICTIONARY or number(header, _BODY) != len(content) - body:
         raise ThriftError

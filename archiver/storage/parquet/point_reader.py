@@ -1,4 +1,4 @@
-"""Reads single rows of a row group: only the pages that hold them, by offset index."""
+"""Reads single rows of a row group: only their pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ReadsTail: TypeAlias = Callable[[int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class _Bundle:
-    """Columns that are decoded together, the pages of each, and the rows of the row group that these pages hold."""
+    """Columns decoded together. `rows` are their pages' in the row group."""
 
     pages: Sequence[tuple[PageLocations, Sequence[int]]]
     rows: Rows
@@ -34,7 +34,7 @@ class _Bundle:
 
 @dataclass(frozen=True, slots=True)
 class PointReader:
-    """Reads rows of one file that has a checksum of its footer."""
+    """The file must have a checksum of its footer."""
 
     schema: pa.Schema
     leaves: Sequence[ParquetLeaf]
@@ -43,9 +43,9 @@ class PointReader:
     def take(
         self, group: int, rows: Rows, wanted: Iterable[ParquetLeaf], pages: HeldPages, tail: ReadsTail
     ) -> pa.RecordBatch:
-        """Return these rows of a row group, which must rise. Columns with lists come whole.
+        """`rows` must rise. Columns with lists come whole.
 
-        Raises ThriftError if the file has no usable index, subclasses of ArrowException, and what the store raises.
+        Raises ThriftError if the file has no usable index, subclasses of ArrowException, and the store's errors.
         """
         bundles = self._bundles(self._located(group, list(wanted), tail), rows)
         spans = [span for bundle in bundles for pair in bundle.pages for span in _spans(*pair)]
@@ -77,7 +77,7 @@ class PointReader:
         ]
 
     def _bundles(self, located: Iterable[PageLocations], rows: Rows) -> list[_Bundle]:
-        """Group columns whose pages begin at the same rows, and the columns below a list, which have one length."""
+        """Columns whose pages begin at the same rows, and columns below a list."""
         groups: dict[object, list[PageLocations]] = defaultdict(list)
         for pages in located:
             leaf = pages.chunk.leaf
@@ -106,7 +106,7 @@ class PointReader:
 
 
 def _bundle(columns: Sequence[PageLocations], rows: Rows) -> _Bundle:
-    """The pages of columns that hold these rows, and the same rows in each column."""
+    """The same rows in each column."""
     total = columns[0].chunk.rows
     borders = np.append(reduce(np.intersect1d, [column.first_rows for column in columns]), total)
     ranges = np.unique(np.searchsorted(borders, rows, side="right") - 1)
@@ -146,7 +146,7 @@ def _columns(table: pa.Table, held: Rows, rows: Rows) -> dict[str, pa.Array]:
 
 
 def _list_above(schema: pa.Schema, leaf: ParquetLeaf) -> tuple[str, ...] | None:
-    """The path of the topmost list or map above a leaf. None if there is none."""
+    """The topmost list or map."""
     kind = schema.field(leaf.parts[0]).type
     for depth in range(1, len(leaf.parts)):
         if not pa.types.is_struct(kind):

@@ -1,4 +1,4 @@
-"""Reads Parquet files of archived rows, also rewritten by other engines. Columns are found by field id."""
+"""Reads Parquet files, also rewritten by other engines. Columns are found by field id."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ class ParquetSegmentReader:
         in_dictionaries: bool = False,
         is_stream: bool = False,
     ) -> Iterator[pa.RecordBatch]:
-        """Read one row group in batches of about 16 MiB.
+        """Batches have about 16 MiB.
 
-        If the credentials expire, the file is reopened and reading continues at the next row.
+        If credentials expire, the file is reopened and reading continues at the next row.
         """
         columns = None
         if without:
@@ -209,7 +209,7 @@ class ParquetSegmentReader:
         return self._index.sets
 
     def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> bool | None:
-        """Whether the column may have this value, by a bloom filter with checksums. None without one."""
+        """By a bloom filter with checksums; None without one."""
         leaf = next((leaf for leaf in self._leaves if leaf.field_id == field_id), None)
         sums = None if leaf is None else self._index.checks.get((block.index, leaf.index))
         if leaf is None or sums is None:
@@ -223,7 +223,7 @@ class ParquetSegmentReader:
         return answer
 
     def take(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
-        """Read some rows of the row group: only the pages that have them, if the file has a checksum of its footer."""
+        """Read only the rows' pages, if the footer has a checksum."""
         if self._has_checksum:
             try:
                 return self._renewing(lambda: self._taken(block, rows, field_ids))
@@ -237,7 +237,7 @@ class ParquetSegmentReader:
 
     @property
     def _index(self) -> IndexBlob:
-        """The file's sets and checksums. Empty without them, or if they aren't as written."""
+        """Empty if the sets aren't as written."""
         if self._blob is None:
             position = (self._footer.metadata or {}).get(FOOTER_KEY.encode()) if self._has_checksum else None
             self._blob = IndexBlob()
@@ -251,13 +251,12 @@ class ParquetSegmentReader:
         return self._blob
 
     def _tail(self, start: int, end: int) -> bytes:
-        """Read bytes of the file, from memory if they lie at its end."""
         if self._end is not None and start >= self._end.start:
             return self._end.data[start - self._end.start : end - self._end.start]
         return self._pages().read_range(start, end)
 
     def _renewing(self, read: Callable[[], T]) -> T:
-        """Return what `read` returns. If the credentials expired, the file is opened again with new ones."""
+        """Reopen the file if the credentials expired."""
         try:
             with self._errors():
                 return read()

@@ -1,6 +1,6 @@
 """The row groups in a footer.
 
-Chunks of a footer without a checksum are checked first, as pyarrow can end the process at a bad one.
+Without a checksum, chunks are checked first: pyarrow can end the process at a bad one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _BOUNDED: Final = frozenset(
 
 
 class RowGroups:
-    """`askable` marks column chunks that are safe for pyarrow. None means all."""
+    """`askable` marks chunks that are safe for pyarrow; None: all."""
 
     def __init__(
         self,
@@ -92,7 +92,6 @@ class RowGroups:
         return counts
 
     def value_bounds(self, index: int, field_id: int) -> tuple[int, int] | tuple[bytes, bytes] | None:
-        """The bounds of a column of whole numbers, times, texts or bytes in a row group, by its statistics."""
         statistics = self._statistics(index, field_id)
         if statistics is None or not statistics.has_min_max:
             return None
@@ -159,10 +158,7 @@ class RowGroups:
 
 
 def askable_of(footer: memoryview, parsed: pq.FileMetaData, path: str) -> bytes:
-    """Mark the chunks that pyarrow can read, if the footer has no checksum.
-
-    Raises BadSegment if there are none.
-    """
+    """Mark the chunks that pyarrow can read. Raises BadSegment if there are none."""
     from archiver.storage.parquet.footer_check import askable_chunks  # most processes read only the archiver's files
 
     with suppress(ThriftError):

@@ -18,10 +18,10 @@ _OURS: Final = "__"
 
 
 def null_leaves(leaves: Collection[ParquetLeaf], chunk: Callable[[int], pq.ColumnChunkMetaData]) -> frozenset[int]:
-    """Return the ids of null columns that can be left out.
+    """Return ids of null columns that can be left out.
 
-    Every struct and list keeps a column that shows its nulls and lengths. Keys and values of maps, and elements of
-    lists, stay.
+    Every struct and list keeps a column that shows its nulls and lengths. Keys and values of maps and elements of lists
+    stay.
     """
     without = [leaf for leaf in leaves if _is_member(leaf) and _is_null(chunk(leaf.index))]
     left_out = {leaf.index for leaf in without}
@@ -37,7 +37,7 @@ def null_leaves(leaves: Collection[ParquetLeaf], chunk: Callable[[int], pq.Colum
 
 
 def dictionary_leaves(leaves: Iterable[ParquetLeaf], footer: pq.FileMetaData) -> list[str]:
-    """Return the paths of texts below `val` with a small dictionary in each row group."""
+    """Return texts below `val` with a small dictionary in each row group."""
     return [
         leaf.path
         for leaf in leaves

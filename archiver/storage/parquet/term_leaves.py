@@ -1,6 +1,6 @@
-"""The Parquet files of term runs: sorted rows in leaves (row groups), and reads of single row groups.
+"""Parquet files of term runs: sorted rows in leaves (row groups), read one by one.
 
-The columns are as in Iceberg's draft of secondary indexes: the transformed value, then the key of the row.
+Columns are as in Iceberg's draft of secondary indexes: the transformed value, then the row's key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DELTAS: Final = dict.fromkeys((TERM, OFFSET), "DELTA_BINARY_PACKED")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenLeaves:
-    """What the registry keeps of a written file. `footer` is compressed."""
+    """A file as kept in the registry. `footer` is compressed."""
 
     leaves: LeafTable
     footer: bytes
@@ -40,7 +40,7 @@ class WrittenLeaves:
 
 
 def write_leaves(file: SpoolFile, parts: Iterable[pa.Table]) -> WrittenLeaves:
-    """Write tables of POSTINGS, which are sorted and follow each other. Raises OSError."""
+    """Write consecutive, sorted tables of POSTINGS. Raises OSError."""
     firsts: list[int] = []
     rows = 0
     with (
@@ -83,7 +83,7 @@ def write_leaves(file: SpoolFile, parts: Iterable[pa.Table]) -> WrittenLeaves:
 
 @dataclass(slots=True)
 class LeafReader:
-    """Reads row groups of one file, whose bytes the caller has fetched."""
+    """The caller has fetched the bytes."""
 
     path: str
     leaves: LeafTable
@@ -91,7 +91,7 @@ class LeafReader:
     _metadata: pq.FileMetaData | None = None
 
     def rows(self, number: int, data: bytes) -> pa.Table:
-        """Return the rows of a leaf. Raises BadSegment if they aren't as written."""
+        """Raises BadSegment if the leaf isn't as written."""
         _, start, size, checksum = self.leaves.row(number)
         if len(data) != size or zlib.crc32(data) != checksum:
             raise BadSegment("a leaf of a term run isn't as it was written", file=self.path, leaf=number)
@@ -108,7 +108,7 @@ class LeafReader:
 
 
 class _LeafBytes:
-    """A file of which only these bytes can be read."""
+    """Only these bytes can be read."""
 
     closed = False
 
@@ -135,7 +135,6 @@ class _LeafBytes:
 
 
 def _leaves(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """Cut tables into leaves: all but the last one are full."""
     waiting: list[pa.Table] = []
     rows = 0
     for part in parts:
@@ -151,7 +150,7 @@ def _leaves(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
 
 
 def _extent(footer: pq.FileMetaData, number: int) -> tuple[int, int]:
-    """Return the start and the number of the bytes of a row group."""
+    """Start and size in bytes."""
     group = footer.row_group(number)
     columns = [group.column(index) for index in range(group.num_columns)]
     start = min(it.dictionary_page_offset or it.data_page_offset for it in columns)

@@ -1,4 +1,4 @@
-"""Hashes the values of columns: XXH64 with the seed 0, as bloom filters have it."""
+"""Hashes column values: XXH64 with seed 0, as in bloom filters."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _EMPTY: Final = pa.py_buffer(b"")
 
 
 def value_hashes(values: pa.Array) -> npt.NDArray[np.int64]:
-    """Return a hash of each text, byte string or whole number. Numbers of different widths have the same hashes.
+    """Numbers of any width hash alike. Nulls have any hash.
 
-    Nulls have the hash of an empty text, or any. Raises ArrowException for values of another type.
+    Raises ArrowException for other types.
     """
     if pa.types.is_dictionary(values.type):
         values = values.dictionary_decode()
@@ -38,7 +38,6 @@ _NO_OFFSETS: Final = np.zeros(1, np.int64)
 
 
 def can_be_hashed(kind: pa.DataType) -> bool:
-    """Whether equal values of the type have equal hashes."""
     texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
     return (
         pa.types.is_signed_integer(kind)

@@ -1,4 +1,4 @@
-"""Writes one Parquet file of archived rows to the local spool.
+"""Writes one Parquet file of archived rows to the spool.
 
 A row group ends at 128 Ki rows or about 64 MiB encoded. Memory holds one, up to four times as large in Arrow.
 """
@@ -207,10 +207,9 @@ def column_plans(
     counted: frozenset[int] = frozenset(),
     filters: Mapping[int, FilterSize] = MappingProxyType({}),
 ) -> tuple[ColumnPlan, ...]:
-    """Plan how columns are written.
+    """The compression level is for long strings (measured).
 
-    The compression level is for long strings (measured). Repeated columns and `__unrecognized__` get statistics only if
-    `counted`: no engine prunes by them.
+    Repeated columns and `__unrecognized__` get statistics only if `counted`: no engine prunes by them.
     """
     return tuple(
         ColumnPlan(
@@ -225,9 +224,9 @@ def column_plans(
 
 
 def listed_leaves(leaves: Sequence[ParquetLeaf]) -> dict[int, int]:
-    """The leaves with sets of values, and their field ids: texts, bytes and whole numbers, also in lists and maps.
+    """Field ids of leaves with value sets: texts, bytes and whole numbers, also in lists and maps.
 
-    Equal values of other types may have several forms (0.0, -0.0), or aren't looked up as they are stored.
+    Equal values of other types may have several forms (0.0, -0.0), or aren't looked up as stored.
     """
     return {
         leaf.index: leaf.field_id
@@ -248,7 +247,7 @@ def _level(place: int, encodings: Encodings, most: int) -> int | None:
 
 
 def _halves(rows: pa.RecordBatch, limit: int) -> Iterator[pa.RecordBatch]:
-    """Slice into parts of at most `limit` bytes, or one row."""
+    """A part has at most `limit` bytes, or one row."""
     if rows.nbytes <= limit or rows.num_rows <= 1:
         yield rows
         return

@@ -1,4 +1,4 @@
-"""A sampled access log of JSON objects, in a file that may be rotated.
+"""A sampled access log; the file may be rotated.
 
 A thread writes it. If the disk is too slow, lines are dropped and counted.
 """
@@ -34,10 +34,10 @@ class _LineQueue(QueueHandler):
 
 
 class AccessLog:
-    """Writes to a file. Use as a context manager."""
+    """A context manager."""
 
     def __init__(self, path: Path, *, share: float = 1.0) -> None:
-        """`share` of the requests are written, chosen at random. Raises ConfigError if the file can't be written."""
+        """`share` is chosen at random. Raises ConfigError if the file can't be written."""
         self._share = share
         try:
             file = WatchedFileHandler(path, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A request and its answer without payloads."""
+"""A request and its answer, without payloads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NONE: Final = "none"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """`seconds` from the complete request to the complete answer, throttling included."""
+    """`seconds` are between complete request and complete answer, with throttling."""
 
     api: str
     version: int

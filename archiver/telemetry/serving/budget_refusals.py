@@ -1,4 +1,4 @@
-"""Refusals because a principal has reached a budget."""
+"""Refusals by budget."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MOST_OWNERS: Final = 1000
 
 
 class BudgetRefusals:
-    """Counts refusals by budget key. Use it from the event loop."""
+    """Use it from the event loop."""
 
     def __init__(
         self, registry: CollectorRegistry | None = None, *, clock: Callable[[], float] = time.monotonic
@@ -28,7 +28,7 @@ class BudgetRefusals:
         self._count = counter("serve_over_budget", registry or CollectorRegistry())
 
     def reached(self, owner: str, budget: str) -> None:
-        """Count a refusal; log it once a minute per owner and budget."""
+        """Logged once a minute per owner and budget."""
         self._count.labels(budget).inc()
         now = self._clock()
         if now - self._logged.get((owner, budget), float("-inf")) < _LOGGED_EVERY:

@@ -1,4 +1,4 @@
-"""The health of a server, and its unavailable dependencies."""
+"""The health of a server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_REASONS: Final = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeReport:
-    """The state of a server. `degraded` serves the last known state."""
+    """`degraded` serves the last known state."""
 
     status: Literal["ok", "degraded", "starting", "stalled"]
     live: bool
@@ -34,7 +34,7 @@ class ServeHealth:
         self._is_ready = False
 
     def turned(self) -> None:
-        """Record that the event loop runs. After half a minute without it the server counts as dead."""
+        """After half a minute without a call the server counts as dead."""
         self._turned = self._clock()
 
     def ready(self, *, is_ready: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""The metrics of a server (docs/serve.md), mostly read at scrape time."""
+"""A server's metrics (docs/serve.md), mostly read at scrape time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from archiver.telemetry.metrics import METRICS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingSources:
-    """Callbacks for a server's numbers, called from another thread."""
+    """Called from another thread."""
 
     connections: Callable[[], int]
     cache_bytes: Callable[[], int]
@@ -43,7 +43,7 @@ class ServingSources:
 
 
 class ServeInstruments:
-    """The metrics of one server, in a separate Prometheus registry."""
+    """In a separate Prometheus registry."""
 
     def __init__(self) -> None:
         self.registry: Final = CollectorRegistry()

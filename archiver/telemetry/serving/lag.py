@@ -1,4 +1,4 @@
-"""The lag of groups: committed offsets seen at this node, against the ends of partitions."""
+"""The lag of groups, by offsets seen at this node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_PLACES: Final = 5_000
 
 
 class KnownOffsets:
-    """The last seen offsets of groups, for a bounded number of partitions. Thread-safe."""
+    """The last seen offsets, for a bounded number of partitions. Thread-safe."""
 
     def __init__(self, most: int = _MOST_PLACES) -> None:
         self._most = most
@@ -47,7 +47,7 @@ class GroupLag:
     """Lags by group, topic and partition."""
 
     def __init__(self, known: KnownOffsets, end: Callable[[str, int], int | None]) -> None:
-        """`end` returns the offset after the last record of a partition; None if unknown."""
+        """`end` returns a partition's next offset; None if unknown."""
         self._known = known
         self._end = end
 

@@ -1,4 +1,4 @@
-"""Counts answered requests, and logs them if enabled."""
+"""Counts answered requests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_LOOKS: Final = 200
 
 
 class Traffic:
-    """Counts answers. Use it from the event loop."""
+    """Use it from the event loop."""
 
     def __init__(self, registry: CollectorRegistry | None = None, access_log: AccessLog | None = None) -> None:
         self._log = access_log
@@ -38,7 +38,7 @@ class Traffic:
 
 
 def error_in(answer: Mapping[str, Any]) -> str:
-    """Return the name of the first error in the beginning of an answer; `none` without one."""
+    """Looks only at the answer's beginning. Without an error: `none`."""
     left = [answer]
     for _ in range(_MOST_LOOKS):
         if not left:

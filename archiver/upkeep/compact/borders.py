@@ -14,7 +14,7 @@ END: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptSpan:
-    """Half-open offsets that a new file covers. With `is_whole` the file has all of their records."""
+    """Half-open. With `is_whole` the new file has all records of the span."""
 
     start: int
     end: int
@@ -22,17 +22,13 @@ class KeptSpan:
 
 
 class Borders:
-    """Ranges of one Kafka partition.
-
-    Adjacent whole ranges are joined; refill needs the borders of ranges with deleted rows.
-    """
+    """Adjacent whole ranges are joined; refill needs the borders of ranges with deleted rows."""
 
     def __init__(self, ranges: Iterable[KeptSpan]) -> None:
         self._spans = _joined(sorted(ranges, key=lambda each: (each.start, each.end)))
 
     @classmethod
     def of_group(cls, group: FileGroup, partition: int) -> Borders:
-        """The borders in one Kafka partition, none if other engines wrote the files."""
         held: dict[tuple[int, int], bool] = {}
         for source in group.files:
             for range_ in source.ranges:
@@ -45,12 +41,11 @@ class Borders:
         return bool(self._spans)
 
     def cut(self, offset: int) -> int:
-        """The first offset from `offset` on at which a new file may begin."""
+        """A file may not begin inside a range that isn't whole."""
         inside = next((span for span in self._spans if span.start < offset < span.end and not span.is_whole), None)
         return offset if inside is None else inside.end
 
     def within(self, start: int, end: int) -> tuple[KeptSpan, ...]:
-        """The spans of a new file that has the rows of [start, end)."""
         return tuple(
             KeptSpan(start=max(start, span.start), end=min(end, span.end), is_whole=span.is_whole)
             for span in self._spans

@@ -1,7 +1,6 @@
 """Choose the data files to merge: small, overlapping, or with deleted rows. Pure functions.
 
-A group is of one table partition, spec and Kafka partition, with adjacent offsets. Files of older specs, on request,
-need only the same Kafka partition.
+A group is of one table partition, spec and Kafka partition. Files of older specs need only the same Kafka partition.
 """
 
 from __future__ import annotations
@@ -44,11 +43,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRange:
-    """A registered offset range with rows in a file.
-
-    `is_whole` if this file has all of its rows. Other ranges keep their borders: the offsets of missing rows are
-    unknown.
-    """
+    """`is_whole` if the file has all of its rows; other ranges keep their borders."""
 
     partition: int
     start_offset: int
@@ -58,7 +53,7 @@ class SourceRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFile:
-    """A table file with its registered ranges, none if another engine wrote it."""
+    """`ranges` is empty if another engine wrote the file."""
 
     file: TableFile
     ranges: tuple[SourceRange, ...] = ()
@@ -73,11 +68,10 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactLimits:
-    """What is chosen. `target_bytes` is the size that files should have.
+    """With `spec_id` files of other specs move to it. `left` are paths of files that stay.
 
     `saves_work` skips few files that would be rewritten each time: one with most of the bytes, or of mixed Kafka
-    partitions. Empty `partitions` are all. With `spec_id` files of other specs move to it. `left` are paths of files
-    that stay.
+    partitions. Empty `partitions` are all.
     """
 
     target_bytes: int
@@ -88,7 +82,6 @@ class CompactLimits:
     left: frozenset[str] = frozenset()
 
     def moves(self, each: SourceFile) -> bool:
-        """Whether the file moves to another partition spec."""
         return self.spec_id is not None and each.file.spec_id != self.spec_id and not self.leaves(each)
 
     def leaves(self, each: SourceFile) -> bool:
@@ -96,7 +89,6 @@ class CompactLimits:
 
     @property
     def small_below(self) -> int:
-        """The size in bytes from which a file is large enough."""
         return int(self.target_bytes * SMALL)
 
     @property
@@ -106,7 +98,7 @@ class CompactLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileGroup:
-    """Files ordered by lowest offset. With `is_cut` they become several files of the target size."""
+    """Files by lowest offset. With `is_cut` they become several files of the target size."""
 
     files: tuple[SourceFile, ...]
     reasons: frozenset[Reason]
@@ -118,7 +110,6 @@ class FileGroup:
 
     @property
     def is_moved(self) -> bool:
-        """Whether the rows move to other table partitions."""
         return Reason.SPEC in self.reasons
 
     @property
@@ -126,12 +117,11 @@ class FileGroup:
         return sum(file.file.size_bytes for file in self.files)
 
     def expected_files(self, target_bytes: int) -> int:
-        """Estimate by size. Files that move may become many more."""
         return max(1, round(self.size_bytes / target_bytes)) if self.is_cut else 1
 
     @property
     def rows(self) -> int:
-        """The rows of the files, including deleted rows."""
+        """Includes deleted rows."""
         return sum(file.file.rows for file in self.files)
 
     @property
@@ -140,7 +130,7 @@ class FileGroup:
 
 
 def choose(files: Iterable[SourceFile], limits: CompactLimits) -> list[FileGroup]:
-    """Return disjoint groups of files to merge. Groups that hide rows come first."""
+    """Return disjoint groups. Groups that hide rows come first."""
     places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
     moving: dict[int | None, list[SourceFile]] = defaultdict(list)
     for file in files:
@@ -182,10 +172,7 @@ Atom: TypeAlias = tuple[SourceFile, ...]
 
 
 def _moves(files: list[SourceFile], staying: Sequence[int], limits: CompactLimits) -> Iterator[FileGroup]:
-    """Groups of files of other specs.
-
-    No lowest offset of `staying` files lies between the files of a group: the new files would overlap.
-    """
+    """No lowest offset of `staying` files is within a group: the new files would overlap."""
     for part in _by_writer(files):
         run: list[Atom] = []
         high = 0
@@ -220,7 +207,6 @@ def _moved(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
 
 
 def _neighbours(files: list[SourceFile], limits: CompactLimits) -> Iterator[FileGroup]:
-    """Groups of one Kafka partition without a staying file between."""
     run: list[Atom] = []
     for atom in _atoms(files):
         parts = _by_writer(atom)
@@ -249,7 +235,7 @@ def _of_run(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
 
 
 def _by_writer(files: Iterable[SourceFile]) -> list[list[SourceFile]]:
-    """Registered files and files of other engines, apart: a rewrite can't take both."""
+    """A rewrite can't take registered files together with files of other engines."""
     parts: dict[bool, list[SourceFile]] = defaultdict(list)
     for file in files:
         parts[bool(file.ranges)].append(file)
@@ -341,8 +327,7 @@ def _low(each: SourceFile) -> tuple[int, str]:
 class Budget:
     """`parallel` 0 means all slots of the engine.
 
-    A run starts no group beyond `most_bytes` and commits every `commit_seconds`. Groups above `largest_group` bytes are
-    left: a task can't be cut.
+    A run starts no group beyond `most_bytes`. Groups above `largest_group` bytes are left: a task can't be cut.
     """
 
     parallel: int = 0

@@ -1,6 +1,6 @@
 """`archiver compact`: rewrite files as few sorted ones with the same records, byte for byte.
 
-New files are read back and compared by digest. Safe beside archivers, reprocessing, expiry and other engines.
+New files are read back. Safe beside archivers, reprocessing, expiry and other engines.
 """
 
 from __future__ import annotations
@@ -42,10 +42,7 @@ LEAST_HELD = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """None means the topic's setting. `held_bytes` bounds a task's buffered rows in memory.
-
-    `repartition` moves files of older specs.
-    """
+    """None means the topic's setting. `held_bytes` bounds a task's buffered rows in memory."""
 
     target_bytes: int | None = None
     min_files: int | None = None
@@ -65,7 +62,7 @@ class Wish:
 
 
 class Compact:
-    """Compact `topics`, by default all that are registered and configured.
+    """By default all topics that are registered and configured.
 
     `engine` (default Spark) is called only if there is work.
     """

@@ -1,4 +1,4 @@
-"""Write the merged rows of a group to new files, upload them and read them back."""
+"""Write a group's merged rows to new files, upload them and read them back."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNNAMED: Final = "a file that is being written"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MadeFile:
-    """An uploaded file of one Kafka partition, as read back. Files of several table partitions may share spans."""
+    """Files of several table partitions may share spans."""
 
     file: DataFileInfo
     partition: int
@@ -47,10 +47,9 @@ class _Open:
 
 
 class NewFiles:
-    """Writes rows to files; `made` are finished.
+    """Cut or mixed groups become files of the target size with computed digests.
 
-    Cut or mixed groups become files of the target size with computed digests. Other groups become one file with the
-    digest of the old files.
+    Other groups become one file with the digest of the old files.
     """
 
     def __init__(
@@ -74,7 +73,7 @@ class NewFiles:
         self.made: list[MadeFile] = []
 
     def write(self, partition: int, batches: Iterator[pa.RecordBatch], borders: Borders) -> None:
-        """Write the rows of one Kafka partition. Raises UpkeepError and StorageError."""
+        """Raise UpkeepError and StorageError."""
         start, last = FIRST, -1
         try:
             for batch in batches:
@@ -154,10 +153,7 @@ class NewFiles:
         return read_back(self._target.files, info, of.partition, [(span.start, span.end) for span in spans])
 
     def _hull(self, of: _Open, end: int) -> KeptSpan:
-        """The offsets of files without borders, including deleted rows beside theirs.
-
-        Later rows have higher offsets.
-        """
+        """Includes deleted rows beside the file's."""
         removed = np.concatenate([source.removed(of.partition) for source in self._sources])
         low = min([of.low, *removed.tolist()]) if of.start == FIRST else of.start
         high = max([of.high, *removed.tolist()]) + 1 if end == END else end

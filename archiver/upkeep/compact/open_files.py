@@ -1,4 +1,4 @@
-"""The new files of a stretch of offsets: one, or one per table partition. `NewFiles` uploads."""
+"""The new files of a stretch of offsets: one, or one per table partition."""
 
 from __future__ import annotations
 
@@ -28,21 +28,18 @@ from catalog.recognition import Recognition
 
 class OpenFiles(Protocol):
     def write(self, rows: pa.RecordBatch) -> None:
-        """Append rows. Raises StorageError."""
+        """Raise StorageError."""
 
-    def is_full(self) -> bool:
-        """Whether a file has its target size, or all files together fill the spool's room."""
+    def is_full(self) -> bool: ...
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Finish the files lazily, each when the one before was taken."""
+        """Finish the files lazily, as they are taken."""
 
     def abort(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Making:
-    """What the new files of one Kafka partition share. `sources` are the old files."""
-
     target: CompactTarget
     spool: TaskSpool
     layout: SegmentLayout
@@ -55,7 +52,7 @@ class Making:
         return RewrittenFile(files, self.spool, self.layout, form=files.formats.densest, file_id=file_id)
 
     def origin(self, spans: Sequence[KeptSpan], *, files: int = 1, range_id: str = "") -> SegmentOrigin | None:
-        """None if the files lack records of the range, or have several ranges."""
+        """Return None if the files lack records of the range, or have several ranges."""
         origin = self.sources[0].reader.metadata.origin
         if origin is None or not is_one_range(spans):
             return None
@@ -75,10 +72,7 @@ class Making:
 
 
 class OneFile:
-    """All rows in one file.
-
-    With `is_alone` it has all rows of the old files, and their digest.
-    """
+    """With `is_alone` it has all rows of the old files, and their digest."""
 
     def __init__(self, making: Making, *, is_alone: bool) -> None:
         self._making = making
@@ -110,7 +104,7 @@ class OneFile:
 
 
 class FilesByPartition:
-    """One file per table partition of another spec, written one at a time; other rows are buffered."""
+    """Files are written one at a time; other rows are buffered."""
 
     def __init__(self, making: Making, places: NewPlaces) -> None:
         self._making = making
@@ -127,12 +121,10 @@ class FilesByPartition:
         self._rows.add(rows, self._making.records(rows), None)
 
     def is_full(self) -> bool:
-        """Or if there are very many files."""
         rows, target = self._rows, self._making.target
         return rows.is_full or rows.largest_bytes >= target.target_bytes or rows.size_bytes >= self._places.room
 
     def finish(self, spans: Sequence[KeptSpan]) -> Iterator[RewrittenFile]:
-        """Lazily, each when the one before was taken."""
         count, range_id = len(self._rows), new_id()
         origin = self._making.origin(spans, files=count, range_id=range_id if count > 1 else "")
         for number, part in enumerate(self._rows.parts()):

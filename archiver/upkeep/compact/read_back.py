@@ -1,4 +1,4 @@
-"""Read a new file back from the object store before its commit: rows and digests by spans of offsets."""
+"""Reads a new file back before its commit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FoundSpan:
 def read_back(
     files: TopicFiles, file: DataFileInfo, partition: int, spans: Sequence[tuple[int, int]]
 ) -> tuple[FoundSpan, ...]:
-    """The content by span (half-open, sorted), with only the file's own mappings.
+    """Return rows and digests by span (half-open, sorted), with the file's mappings alone.
 
     Raises UpkeepError unless all rows are in the spans, strictly ordered, with the written digest.
     """

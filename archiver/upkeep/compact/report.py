@@ -15,10 +15,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """Totals of a compaction.
-
-    `removed` rows were deleted before. `moved` counts old files that changed table partition.
-    """
+    """`removed` rows were deleted before. `moved` counts old files that changed table partition."""
 
     files_before: int = 0
     files_after: int = 0
@@ -57,11 +54,11 @@ class Merged:
 
 @dataclass(slots=True, kw_only=True)
 class TopicCompaction:
-    """A topic's compaction. Filled during the run.
+    """Filled during the run. `failures` are by paths.
 
     `files` and `small_files` are counts at the start. With `fewer_merge`, `min_files` of 2 would merge some. `planned`
-    is the first choice. `again` counts groups discarded
-    after foreign changes. `partitioned_by` are transforms and field ids of a move. `failures` are by paths.
+    is the first choice. `again` counts groups discarded after foreign changes. `partitioned_by` are transforms and
+    field ids of a move.
     """
 
     topic: str
@@ -126,7 +123,7 @@ class CompactReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupsChosen:
-    """Repeated for groups that other engines change."""
+    """Repeated if other engines change groups."""
 
     topic: str
     groups: Sequence[FileGroup]
@@ -143,7 +140,7 @@ class GroupMerged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFailed:
-    """These files stay as they are. Without paths, the topic failed."""
+    """Without `paths`, the topic failed."""
 
     topic: str
     paths: tuple[str, ...]

@@ -72,10 +72,7 @@ class CompactRounds:
         self._spared = False
 
     def plan(self, table: ArchiveTable, *, settles: bool) -> tuple[FileGroup, ...]:
-        """Choose groups; failed groups are left out.
-
-        Unless it `settles` unrecorded commits, their files count as foreign.
-        """
+        """Choose groups. Unless it `settles` unrecorded commits, their files count as foreign."""
         topic, work = table.topic, self._work
         self._check_spec(table)
         files = list(work.manifests.files(table.iceberg))
@@ -123,7 +120,6 @@ class CompactRounds:
             return True
 
     def run(self, table: ArchiveTable) -> None:
-        """Failures of groups are in the report."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
             table = self._work.catalog.reload(table)  # an erasure waits for runs only that began before it
             for _ in range(ROUNDS):
@@ -188,7 +184,6 @@ class CompactRounds:
                 return
 
     def _is_beyond(self, group: FileGroup) -> bool:
-        """Whether the group has more bytes than are left. The first group is never beyond."""
         most = self._budget.most_bytes
         return most is not None and self._bytes > 0 and self._bytes + group.size_bytes > most
 

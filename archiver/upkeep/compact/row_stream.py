@@ -1,6 +1,6 @@
 """Merge a group's rows by offset, one stream per Kafka partition.
 
-Blocks that don't overlap are streamed, other rows spilled to the spool.
+Overlapping blocks are spilled to the spool.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ UNKNOWN_PARTITIONS = 16
 def row_streams(
     sources: Sequence[SourceRows], storage: TopicStorage, *, is_mixed: bool, held_bytes: int
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
-    """The streams by Kafka partition. Exhaust each before taking the next."""
+    """Exhaust each stream before taking the next."""
     if is_mixed:
         yield from _dealt(sources, storage, held_bytes)
         return

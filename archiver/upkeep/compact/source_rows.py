@@ -1,4 +1,4 @@
-"""The rows of an old file in the new columns, with Kafka partition and offset, without decoding."""
+"""The rows of an old file in the new columns, without decoding."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ ROW: Final = "row"
 
 
 class SourceRows:
-    """An open file's live rows as batches of PARTITION, OFFSET and ROW.
-
-    `digest` is the footer's, or with deletes that of the rows read.
-    """
+    """An open file's live rows as batches of PARTITION, OFFSET and ROW."""
 
     def __init__(self, file: OpenFile, source: SourceFile, schema: pa.Schema) -> None:
         """`schema` has the columns of ROW. Raises ReplayError if they can't hold the file's."""
@@ -59,13 +56,13 @@ class SourceRows:
 
     @property
     def digest(self) -> RecordDigest:
-        """The digest of the live rows. Valid after all were read."""
+        """The footer's, or with deletes of the rows read. Valid after all were read."""
         if not self._footer or not self.is_proven:
             return self._kept
         return RecordDigest(total=int(self._footer, 16), largest=self._file.reader.metadata.largest_record)
 
     def removed(self, partition: int) -> Offsets:
-        """The deleted offsets of a partition in the part of the file that was read."""
+        """Return deleted offsets of the part of the file that was read."""
         found = self._removed.get(partition)
         return np.concatenate(found) if found else np.empty(0, np.int64)
 
@@ -74,7 +71,7 @@ class SourceRows:
         return frozenset(self._removed)
 
     def check(self) -> None:
-        """Raise UpkeepError unless all rows were read and have the digest in the footer."""
+        """Raise UpkeepError unless all rows were read and match the footer's digest."""
         if self.read_rows != self.source.file.rows:
             raise UpkeepError(
                 "the file doesn't have the rows that the table's manifest says; it stays as it is. Compare it with a"
@@ -98,7 +95,7 @@ class SourceRows:
             yield sorted_by_offset(batch)
 
     def rows(self, block: Block) -> Iterator[pa.RecordBatch]:
-        """The rows of a block in file order, of any partition. No batch is empty."""
+        """No batch is empty. Rows are of any partition."""
         first_row = block.first_row
         for rows in self.reader.read(block):
             batch = self._placed(rows)
@@ -141,7 +138,7 @@ class SourceRows:
 
 
 def check_digest(storage: TopicStorage, source: SourceFile) -> None:
-    """Read a file again. Raises UpkeepError if its records don't have the digest in its footer."""
+    """Raise UpkeepError if the records don't have the digest in the footer."""
     with closing(OpenFile.open(storage, source.file)) as opened:
         known = opened.reader.metadata.digest
         if known is None:

@@ -1,4 +1,4 @@
-"""What the tasks of one topic's compaction share. Values that pickle."""
+"""What the tasks of a compaction share. Picklable."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ from catalog.partitioning import Partitioning
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPlaces:
-    """The partitions that files move to.
-
-    `data_location` is above the partition folders. `room` is in bytes of the spool, approximately.
-    """
+    """`data_location` is above the partition folders. `room` is in bytes, approximately."""
 
     spec_id: int
     partitioning: Partitioning
@@ -24,7 +21,7 @@ class NewPlaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactTarget:
-    """`held_bytes` bounds a task's buffered rows. `places` is set if groups move to another spec."""
+    """`held_bytes` bounds a task's buffered rows."""
 
     files: RewriteTarget
     target_bytes: int
@@ -32,6 +29,5 @@ class CompactTarget:
     places: NewPlaces | None = None
 
     def for_tasks(self, at_once: int) -> Self:
-        """The target for each of `at_once` tasks, which share the spool."""
         places = self.places
         return replace(self, places=None if places is None else replace(places, room=places.room // at_once))

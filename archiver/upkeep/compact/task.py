@@ -1,4 +1,4 @@
-"""The task of `archiver compact`: merge a group's rows into new files, one row group in memory."""
+"""The task of `archiver compact`: merge a group's rows, one row group in memory."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class GroupResult:
 
 
 def compact_group(task: CompactTask) -> GroupResult:
-    """Merge a group of files. Raises UpkeepError, ReplayError and StorageError, with a path."""
+    """Raise UpkeepError, ReplayError and StorageError, with a path."""
     started, cpu = time.monotonic(), time.process_time()
     with ExitStack() as closing:
         work = _Merging(task, closing)
@@ -131,7 +131,7 @@ class _Merging:
         return RewriteGroup(paths=self._group.paths, files=new, emptied=tuple(self._emptied(made)))
 
     def _spans(self, each: MadeFile, named: set[tuple[int, int]]) -> Iterator[RecordSpan]:
-        """The spans of a new file. Deleted rows count in the first file with rows of their span."""
+        """Deleted rows count in the first file with rows of their span."""
         removed = self._removed(each.partition)
         for span, found in zip(each.spans, each.found, strict=True):
             low, high = np.searchsorted(removed, (span.start, span.end))

@@ -35,7 +35,7 @@ _SHOWN: Final = 200
 
 
 def document_of(report: PlanReport, author: Author) -> dict[str, Any]:
-    """Return the certificate as JSON values, without fractions."""
+    """Return JSON values, without fractions."""
     return {
         "format": FORMAT,
         "kind": KIND,
@@ -52,7 +52,7 @@ def document_of(report: PlanReport, author: Author) -> dict[str, Any]:
 
 
 def write_certificate(report: PlanReport, path: Path, key: SigningKey, author: Author) -> tuple[str, str]:
-    """Write the JSON and the page, each atomically; return their paths. Raises ConfigError."""
+    """Write JSON and page, each atomically; return their paths. Raises ConfigError."""
     document = document_of(report, author)
     signed = {"certificate": document, "signature": key.sign(document).to_json()}
     page = path.with_name(path.name + PAGE)
@@ -102,7 +102,6 @@ def _state(report: EraseReport, erasure: str) -> str:
 
 
 def _earlier(topic: Mapping[str, Any], state: str) -> list[str]:
-    """Return the erasures in this state that this run didn't begin."""
     earlier = (entry for entry in topic["open_erasures"] if entry["erasure"] != topic["erasure"])
     return [entry["erasure"] for entry in earlier if entry["state"] == state]
 

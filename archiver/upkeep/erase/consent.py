@@ -1,4 +1,4 @@
-"""The question before an erasure: the number of records, their offsets, and a sample."""
+"""The question before an erasure: the records' number, offsets, and a sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDTH: Final = 300
 
 @dataclass(slots=True, kw_only=True)
 class ErasureConsent:
-    """Asks before records are erased, and again if the records differ from `agreed`."""
+    """Repeats the question if the records differ from `agreed`."""
 
     config: Config
     topic: str
@@ -35,7 +35,7 @@ class ErasureConsent:
         return self.consent.asks
 
     def check(self, report: EraseReport, files: int) -> None:
-        """Ask about the records that were found. Raises ConsentMissing if the answer isn't yes."""
+        """Raise ConsentMissing if the answer isn't yes."""
         if not report.spans or report.spans == self.agreed:
             return
         if report.commits and self.agreed is not None:

@@ -22,7 +22,7 @@ Spans = Mapping[int, Sequence[tuple[int, int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
-    """The number of deleted uploads, and the paths left: too young, in doubt, or unreadable."""
+    """`left` are paths: too young, in doubt, or unreadable."""
 
     deleted: int = 0
     left: tuple[str, ...] = ()
@@ -38,9 +38,9 @@ def remove_copies(
     formats: SegmentFormats,
     older_than_ms: int,
 ) -> Copies:
-    """Delete unneeded uploads older than `older_than_ms` with erased offsets (by footer).
+    """Delete unneeded uploads older than `older_than_ms` with erased offsets. Audited.
 
-    Younger ones may belong to a running job. Audited. Raises StorageError, RegistryError and TableError.
+    Younger ones may belong to a running job. Raises StorageError, RegistryError and TableError.
     """
     objects = ObjectStore.of_table(table.iceberg)
     found: list[tuple[ListedObject, DataFileName]] = []
@@ -83,7 +83,7 @@ def remove_copies(
 def _may_hold(
     each: ListedObject, name: DataFileName, erased: Spans, objects: ObjectStore, formats: SegmentFormats
 ) -> bool:
-    """Whether an upload may hold erased offsets, by its footer. True if it can't be read."""
+    """True if the footer can't be read."""
     if not each.size or (name.partition is not None and name.partition not in erased):
         return False
     try:

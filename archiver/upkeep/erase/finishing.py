@@ -1,6 +1,6 @@
-"""The end of erasures: delete every object and copy with erased records, and record what is finished.
+"""The end of erasures: delete objects and copies with erased records, and record the outcome.
 
-Objects that can't be deleted yet are named and keep their erasure open.
+Objects that can't be deleted yet keep their erasure open.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def finish(
 ) -> None:
     """Delete unneeded objects with erased records, and record finished erasures.
 
-    `expires_owned` decides about snapshots that the owner keeps. An erasure without a complete search is never recorded
-    as finished. `searched` are the offsets that the run was for, empty for a condition, None if it only continues.
+    An erasure without a complete search is never recorded as finished. `searched` are the offsets of this run, empty
+    for a condition, None if it only continues.
     """
     waiting = work.registry.erasures.unfinished(work.topic)
     if not waiting:
@@ -122,7 +122,6 @@ def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable,
 
 
 def _searched_ms(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], *, is_anew: bool) -> int:
-    """Return the time by which all erased records had left the table. `is_anew` if it had some again."""
     now_ms = work.now_ms()
     fresh = [each for each, value in waiting.items() if is_anew or SEARCHED_MS not in value]
     work.registry.erasures.note_searched(work.topic, fresh, now_ms)
@@ -130,7 +129,7 @@ def _searched_ms(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]]
 
 
 def _rewriters(work: TopicErasure, since: int) -> tuple[str, ...]:
-    """Runs, live or recently dead, that may still write erased records. Call it before listing uploads.
+    """Runs that may still write erased records. Call it before listing uploads.
 
     With `orphan_grace = "0s"` the operator vouches that no such run is alive (docs/adr/0052).
     """
@@ -164,8 +163,7 @@ def _lasting(value: Mapping[str, object]) -> dict[str, object]:
 class Standing:
     """Open erasures by progress.
 
-    The search of the last two was cut short, and can't be continued: conditions aren't kept. `superseded` if a later
-    search ended.
+    The last two can't be continued: conditions aren't kept. `superseded` if a later search ended.
     """
 
     searched: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Erases terms: deletes the runs of the index that may have values of erased records. They are built again later."""
+"""Deletes runs of the index that may have values of erased records."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from archiver.upkeep.erase.topic import TopicErasure
 def erase_terms(
     work: TopicErasure, named: Spans, *, begun_by_ms: int
 ) -> tuple[dict[str, StorageError], tuple[str, ...]]:
-    """Delete runs that were begun before the records had left the table, at all offsets that may have lost records.
+    """Delete runs begun before the records left the table, at offsets that may have lost records.
 
-    Returns failures by object, and the ids of builds that may still write such a run.
+    Returns failures by object, and ids of builds that may still write such a run.
     """
     store = _store(work)
     if store is None:
@@ -29,7 +29,7 @@ def erase_terms(
 
 
 def _offsets_without_rows(work: TopicErasure, named: Spans) -> Spans:
-    """The offsets that were named, erased, retired or accepted as removed: runs may still have their terms."""
+    """Runs may still have terms of these."""
     spans = defaultdict[int, list[tuple[int, int]]](list)
     for source in (named, work.registry.erasures.offsets(work.topic)):
         for partition, ranges in source.items():
@@ -42,7 +42,7 @@ def _offsets_without_rows(work: TopicErasure, named: Spans) -> Spans:
 
 
 def _store(work: TopicErasure) -> RunStore | None:
-    """The configured place of runs, or one without a folder if the index was configured before."""
+    """Without a folder if the index was configured before."""
     table = work.table
     configured = RunStore.of(work.config, work.topic.table, table.uuid, table_location=table.location)
     if configured is not None or not work.registry.index.folders(work.topic):

@@ -1,6 +1,6 @@
-"""`archiver erase`: rewrite files without the records, expire snapshots, delete every object that had them.
+"""`archiver erase`: rewrite files, expire snapshots, delete every object that had the records.
 
-What can't be deleted yet is named; `--finish` continues. Safe beside an archiver, and safe to repeat.
+`--finish` continues what couldn't be deleted yet. Safe beside an archiver, and safe to repeat.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ from catalog.registry.erased_offsets import CONDITION
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EraseOptions:
-    """Options of an erasure. `grace` is in seconds for readers of older snapshots.
+    """`grace` is in seconds, for readers of older snapshots. `agreed` spans have consent.
 
     `expires_owned` decides about snapshots with erased records that the owner's `history.expire.*` keep: by default
-    they stay, and so does the erasure. `agreed` are spans that have consent.
+    they stay, and so does the erasure.
     """
 
     grace: float = 0.0
@@ -61,7 +61,7 @@ class EraseOptions:
 
 
 class Erase:
-    """Erase a topic's matching records, archived or staged, or without a condition continue unfinished erasures."""
+    """Erase archived or staged records, or without a condition continue unfinished erasures."""
 
     def __init__(
         self,
@@ -139,7 +139,6 @@ class Erase:
         return self._decided[ids]
 
     def _erase(self, work: TopicErasure, where: Where | OffsetList, report: EraseReport) -> Spans:
-        """Erase the rows, and return the offsets that were named."""
         condition = self._condition(work, where)
         salt = secrets.token_hex(16)
         told = hmac.new(bytes.fromhex(salt), where.text.encode(), hashlib.sha256).hexdigest()
@@ -161,7 +160,6 @@ class Erase:
         return condition.spans if isinstance(condition, AtOffsets) else {}
 
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
-        """Check the condition and, except in a dry run, commit staged ranges."""
         columns = {}
         if isinstance(where, Where):
             columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
@@ -182,7 +180,7 @@ class Erase:
 
 
 def _check_archived(offsets: OffsetList, ends: Mapping[int, int], topic: str) -> None:
-    """Raise ConfigError for offsets that aren't archived: the list may be that of another topic."""
+    """Raise ConfigError for offsets that aren't archived."""
     for partition, spans in offsets.spans.items():
         if spans[-1][1] > ends.get(partition, 0):
             raise ConfigError(

@@ -33,8 +33,8 @@ def remove_local_copies(
 ) -> Copies:
     """Delete refused files in the spool with erased offsets.
 
-    Only if each record is in the table, erased, or below `first_offsets`: the file may be the only copy. Raises
-    StorageError, and ReplayError for an unreadable table file.
+    Only if each record is in the table, erased, or below `first_offsets`: it may be the only copy. Raises StorageError,
+    and ReplayError for an unreadable table file.
     """
     deleted: int = 0
     left: list[str] = []
@@ -63,14 +63,14 @@ def remove_local_copies(
 
 
 def forget_plans(spool: Path) -> None:
-    """Remove cached manifests, which have partition values of records."""
+    """Cached manifests have partition values of records."""
     plans = PlanCache.below(spool)
     if plans is not None:
         plans.forget_all()
 
 
 def partition_columns(table: ArchiveTable) -> tuple[str, ...]:
-    """The key and value columns in any partition spec of the table, current or old."""
+    """Return key and value columns in any partition spec, current or old."""
     specs = table.iceberg.metadata.specs().values()
     found = {table.schema.find_column_name(field.source_id) or "" for spec in specs for field in spec.fields}
     return tuple(sorted(each for each in found if each.partition(".")[0] in {names.KEY, names.VAL}))

@@ -21,7 +21,7 @@ _END: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class OffsetList:
-    """Half-open spans of offsets by partition, joined and sorted."""
+    """Half-open, joined and sorted spans by partition."""
 
     spans: Mapping[int, tuple[tuple[int, int], ...]]
 
@@ -34,8 +34,7 @@ class OffsetList:
     def read(cls, lines: Iterable[str], *, topic: str, name: str) -> Self:
         """Read `PARTITION,OFFSET` lines, or JSON of `archiver replay`.
 
-        Any other line raises ConfigError, naming the line, as does JSON with another topic; only a heading and blank
-        lines are skipped.
+        Skips a heading and blank lines. Raises ConfigError, naming the line, also for JSON with another topic.
         """
         try:
             return cls._of(_listed(lines, topic, name))
@@ -46,7 +45,7 @@ class OffsetList:
 
     @classmethod
     def of_file(cls, path: Path, *, topic: str) -> Self:
-        """Read a file as `read` does. Raises ConfigError if it can't be read."""
+        """Raise ConfigError, also if the file can't be read."""
         try:
             with path.open(encoding="utf-8") as lines:
                 return cls.read(lines, topic=topic, name=str(path))
@@ -69,7 +68,6 @@ class OffsetList:
         )
 
     def within(self, ends: Mapping[int, int]) -> dict[int, tuple[tuple[int, int], ...]]:
-        """The spans below the ends of their partitions."""
         found = {
             partition: tuple((start, min(end, ends[partition])) for start, end in spans if start < ends[partition])
             for partition, spans in self.spans.items()
@@ -79,7 +77,7 @@ class OffsetList:
 
     @property
     def text(self) -> str:
-        """The list in option syntax, canonical for equal offsets."""
+        """In option syntax, canonical for equal offsets."""
         return ",".join(
             f"{partition}:{start}-{end - 1}" for partition, spans in self.spans.items() for start, end in spans
         )

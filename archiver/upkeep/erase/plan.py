@@ -1,4 +1,4 @@
-"""One erasure over several topics: a plan names each topic's records, with one question about all."""
+"""One erasure over several topics, with one question about all."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PlannedErasure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErasurePlan:
-    """The erasures of a plan, one a topic; none if open ones are finished. `reason` is for the certificate."""
+    """One erasure a topic; none if open ones are finished. `reason` is for the certificate."""
 
     erasures: tuple[PlannedErasure, ...]
     reason: str = ""
@@ -51,12 +51,11 @@ class PlanReport:
 
     @property
     def succeeded(self) -> bool:
-        """Whether the records of every topic are gone (dry run: would be found)."""
         return not self.errors and all(report.succeeded for report in self.reports)
 
 
 def read_plan(path: Path) -> ErasurePlan:
-    """Read a plan; its paths are relative to its folder. Raises ConfigError, naming the section."""
+    """Paths are relative to the plan's folder. Raises ConfigError, naming the section."""
     try:
         document = tomllib.loads(path.read_text("utf-8-sig"))
     except (OSError, ValueError) as error:

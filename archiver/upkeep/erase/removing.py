@@ -42,9 +42,9 @@ def erase_rows(
     dry_run: bool = False,
     consent: ErasureConsent | None = None,
 ) -> bool:
-    """Rewrite files without matching rows, and record their offsets. `value` is kept until the erasure is finished.
+    """Rewrite files without matching rows, and record their offsets. Return whether the search ended.
 
-    Asks before the first commit; raises ConsentMissing. Returns whether the search ended.
+    `value` is kept until the erasure is finished. Raises ConsentMissing before the first commit.
     """
 
     def attempt() -> bool | None:
@@ -80,7 +80,6 @@ def erase_rows(
 
 
 def _is_search(condition: Condition) -> bool:
-    """Whether a user searched for these records, so that all are known when the search ends."""
     return isinstance(condition, Matching) or (isinstance(condition, AtOffsets) and condition.is_search)
 
 
@@ -137,7 +136,7 @@ def _search(
 def _commit(
     work: TopicErasure, found: Sequence[RemovalResult], known: Mapping[str, TableFile], report: EraseReport
 ) -> bool:
-    """Commit batch by batch. Return False if other engines changed a file."""
+    """Return False if other engines changed a file."""
 
     def plan(batch: Sequence[RemovalResult], table: ArchiveTable) -> Rewrite:
         refuse_unerasable(table)
@@ -190,7 +189,7 @@ def may_match(each: Component, condition: Condition) -> bool:
 
 
 def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFile]) -> list[Component]:
-    """Components of files that only the store still has: they are searched, never rewritten."""
+    """Files that only the store still has are searched, never rewritten."""
     there = {file_name(file.path) for file in files}
     by_path: dict[str, list[RemovableRange]] = {}
     for range_ in ranges:
@@ -203,7 +202,6 @@ def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFi
 
 
 def unknown_rows(file: TableFile) -> UpkeepError:
-    """The error for a file without known ranges, which isn't searched."""
     return UpkeepError(
         "the registry has no range of this file's rows, so they can't be accounted for; it wasn't searched. Run"
         " `archiver registry rebuild`, which adds ranges that journal or footers know. If none does, it isn't known"

@@ -15,22 +15,18 @@ from schema_mapping.errors import ContextError
 
 @dataclass(slots=True, kw_only=True)
 class EraseReport:
-    """What an erasure found and did. Filled during the run.
+    """Filled during the run. `spans` and `unjudged` are (partition, start, end).
 
-    `spans` are (partition, start, end). `salt` proves the condition of `condition_hash` and is stored nowhere. `copies`
-    are uploads too young to delete. `rewriters` may still upload such records, or their hashes. `unfinished`
-    erasures continue with `--finish`, `unsearched` ones with their condition; `given_up` ones were followed by a
-    complete search. `is_searched_beside_builds` if the condition found no records while builds of the index ran: run it
-    again.
+    `salt` proves the condition of `condition_hash` and is stored nowhere. `copies` are uploads too young to delete.
+    `rewriters` may still upload such records. `unfinished` erasures continue with `--finish`, `unsearched` ones with
+    their condition; a complete search followed `given_up` ones. `is_searched_beside_builds`: run the condition again.
 
     `local` files in the spool also have the only copy of other records. Manifests have values of `partition_columns`.
 
-    `conditions` are the hashes of the conditions of all erasures that were open, by their ids; empty if offsets were
-    named. `erased` are all offsets that were ever erased, if an erasure was open: of these, no object has a record any
-    more once nothing is unfinished.
+    `conditions` are hashes by open erasure. `erased` are all offsets ever erased, if an erasure was open.
 
-    `unjudged` are offsets (partition, start, end) of records that stay and may be meant: the condition asks for
-    columns, and theirs don't tell. `doubtful` are the erasures in `finished` that left such records.
+    `unjudged` records stay and may match: their columns are unknown. `doubtful` erasures in `finished` left such
+    records.
     """
 
     topic: str
@@ -71,7 +67,6 @@ class EraseReport:
 
     @property
     def offset_count(self) -> int:
-        """The offsets in `spans`: of `rows`, and of retired records that the store still had."""
         return sum(end - start for _, start, end in self.spans)
 
     @property
@@ -84,7 +79,7 @@ class EraseReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnedSnapshots:
-    """Snapshots with erased records that these properties keep. The caller decides."""
+    """Snapshots with erased records that these properties keep."""
 
     snapshots: tuple[Snapshot, ...]
     settings: Mapping[str, str]
@@ -98,7 +93,7 @@ class FilesSearched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileSearched:
-    """Files that share ranges were searched, and rewritten if they have such records."""
+    """Files that share ranges were searched together."""
 
     files: int
     rows: int

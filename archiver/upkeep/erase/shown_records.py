@@ -12,10 +12,7 @@ from archiver.upkeep.erase.spans import Span
 
 
 def shown_records(archive: TopicArchive, spans: Iterable[Span]) -> Iterator[bytes]:
-    """The table's records of these spans as JSON lines; records only in retired files are left out.
-
-    Raises the errors of TopicArchive.
-    """
+    """Yield JSON lines, without records that only retired files have. Raises as TopicArchive."""
     for partition, first, end in spans:
         start = max(first, archive.first_offset(partition))
         with closing(archive.records(partition, start, end, shape=AS_DECODED)) as batches:

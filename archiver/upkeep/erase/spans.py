@@ -1,4 +1,4 @@
-"""Spans of offsets in an erasure: erased, or kept because they couldn't be judged."""
+"""Spans of offsets in an erasure."""
 
 from __future__ import annotations
 
@@ -15,12 +15,10 @@ ByPartition: TypeAlias = Mapping[int, Sequence[tuple[int, int]]]
 
 
 def are_known(spans: Iterable[Span], erased: ByPartition) -> bool:
-    """Whether all of these offsets were erased before."""
     return not any(uncovered([(start, end)], erased.get(partition, ())) for partition, start, end in spans)
 
 
 def counted(spans: Iterable[Span]) -> dict[int, int]:
-    """The number of distinct offsets by partition."""
     return {partition: sum(end - start for start, end in those) for partition, those in _joined(spans).items()}
 
 
@@ -29,7 +27,6 @@ def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
 
 
 def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) -> tuple[Span, ...]:
-    """The offsets neither `gone` now nor erased before, sorted."""
     taken = (*gone, *((each, start, end) for each, those in erased.items() for start, end in those))
     by_partition, cover = _joined(taken), Cover(OffsetRange.half_open(*span) for span in taken)
     return tuple(

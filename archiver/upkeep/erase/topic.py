@@ -1,4 +1,4 @@
-"""What the erasures of one topic share, and how staged ranges are committed before them."""
+"""The shared work of a topic's erasures; staged ranges are committed before."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ STAGED_PAUSE: Final = 2.0
 
 
 def refuse_unerasable(table: ArchiveTable) -> None:
-    """Raise FilesShared if the owner forbids deleting files: erased records would stay in them."""
+    """Raise FilesShared if the owner forbids deleting files: erased records would stay."""
     refuse_shared(table.properties, table.topic.table, refused="nothing was erased")
 
 
 def await_logs(config: Config, topics: Sequence[str], registry: Registry) -> None:
-    """Wait until rows in write-ahead logs are in the tables. Raises LogNotWritten."""
+    """Raise LogNotWritten if logs aren't in the tables in time."""
     for topic in known_topics(config, topics, registry) if topics else ():
         await_written(registry, topic, purpose="An erasure has to reach them, too: nothing was erased.")
 
@@ -42,7 +42,7 @@ class TopicErasure(RemovalWork):
     observer: EraseObserver = ignore
 
     def settle(self, ends: Mapping[int, int]) -> None:
-        """Wait until everything staged below these offsets is committed, by a running archiver or by this process.
+        """Wait until staged records below these offsets are committed, by an archiver or this process.
 
         Raises TopicBusy (retryable) if that takes too long.
         """
@@ -64,12 +64,12 @@ class TopicErasure(RemovalWork):
         )
 
     def now_ms(self) -> int:
-        """The time by the clock of Postgres, in ms since 1970."""
+        """By the clock of Postgres."""
         return int(self.registry.retention.now() * 1_000)
 
 
 def unwritten_log(work: TopicErasure) -> dict[str, ContextError]:
-    """The write-ahead log that may still have erased rows. They reached the table after the search had begun.
+    """Rows in a write-ahead log may have reached the table after the search began.
 
     Empty once its server has removed them.
     """

@@ -16,7 +16,7 @@ _LOOKS_AT_ONCE: Final = 16
 
 
 def forget_ended(table: ArchiveTable, registry: Registry, *, seen: Container[str]) -> int:
-    """Remove rows of files gone from the store and for a month from the table; return their number.
+    """Remove rows of files gone from the store, and for a month from the table; return their number.
 
     `seen` are listed names; other files are looked up. Files needed by a refill, hold or rewrite are kept. Raises
     StorageError.

@@ -1,7 +1,6 @@
 """`archiver orphans`: delete unreferenced uploads, and manifests of failed commits.
 
-Keeps what snapshots, branches, tags, registry, journal or a commit in doubt refer to, and foreign files. Keeps no
-state.
+Keeps foreign files, and files that a snapshot, registry, journal or commit in doubt refers to.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ LEAST_AGE = 86_400.0
 
 
 class Orphans:
-    """The orphans of `topics`, by default all registered and configured.
+    """By default all topics that are registered and configured.
 
     `older_than` (seconds) defaults to `[archive] orphan_grace`. Raises ConfigError if under a day and under the
     configured minimum.

@@ -1,8 +1,8 @@
-"""Orphans that no snapshot ever named: only they may be deleted if the owner forbids deleting files.
+"""Orphans that no snapshot ever named: only they may go if the owner forbids deleting files.
 
-Expired snapshots leave no record, so a file must be younger than the last expiry and unnamed by retained snapshots.
-Only the table is used: registry and journal may be younger. A table restored from older metadata reuses sequence
-numbers, so each data file of a manifest is checked too. Files brought back by a refill were in the table.
+Expired snapshots leave no record, so a file must be younger than the last expiry. Registry and journal may be younger,
+so only the table is used. A table restored from older metadata reuses sequence numbers, so each data file of a manifest
+is checked too.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _SEQUENCE: Final = "sequence-number"
 
 
 def never_landed(table: ArchiveTable, orphans: Sequence[Orphan], references: Container[str]) -> frozenset[str]:
-    """The paths of the orphans that certainly no snapshot ever named.
+    """Return the orphans' paths. Raises StorageError.
 
-    `references` are the names in retained snapshots. Raises StorageError.
+    `references` are the names in retained snapshots.
     """
     metadata = table.iceberg.metadata
     last = metadata.next_sequence_number() - 1
@@ -80,7 +80,7 @@ def _brought_back(table: ArchiveTable) -> frozenset[str]:
 
 
 def _is_young(each: Orphan, since_ms: int | None) -> bool:
-    """Whether a data file was named after the last expiry. Files that a rewrite replaced were in the table."""
+    """Files that a rewrite replaced were in the table."""
     name = DataFileName.parse(each.name)
     if name is None or since_ms is None or each.kind is OrphanKind.REPLACED:
         return False

@@ -1,4 +1,4 @@
-"""Audit entries of a deletion: before it all candidates, after it the deleted files."""
+"""Audit entries before and after a deletion."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from catalog.model import new_id
 def noted_deletion(
     trail: AuditTrail, kind: Literal["orphans", "purge"], report: TopicOrphans, *, gone: Sequence[Orphan] = ()
 ) -> Iterator[None]:
-    """Write an entry before the block with all candidates, and one after it with the deleted files.
+    """After a kill the first entry names all files that may be deleted.
 
-    Without candidates beside `gone` nothing is written. After a kill the first names all that may be deleted.
+    Without candidates beside `gone` nothing is written.
     """
     before = {each.path for each in gone}
     going = [orphan for orphan in report.orphans if orphan.path not in before]

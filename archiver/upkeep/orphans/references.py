@@ -33,8 +33,7 @@ _NO_PARENT: Final = "null"
 class References:
     """A growing set of names. Not thread-safe.
 
-    Lists of another table of the archiver in the same folder count, unless `is_of_one_table`: files of an erasure must
-    go.
+    Lists of another archiver table in the folder count, unless `is_of_one_table`: files of an erasure must go.
     """
 
     def __init__(self, *, is_of_one_table: bool = False) -> None:
@@ -47,9 +46,9 @@ class References:
         return name in self._names
 
     def look(self, load: Callable[[], ArchiveTable], lists: Sequence[str]) -> ArchiveTable:
-        """Add what the table refers to now, and what it would if one of the manifest `lists` still landed.
+        """Add what the table refers to, and would if a manifest list in `lists` still landed. Return the table.
 
-        Returns the loaded table. Raises TableError and StorageError.
+        Raises TableError and StorageError.
         """
         for left in reversed(range(_LOADS)):
             table = load()
@@ -65,7 +64,6 @@ class References:
         return table
 
     def _follow_attempts(self, table: ArchiveTable, lists: Iterable[str]) -> None:
-        """Add files of commits that may land: asserting the current snapshot, or with a later sequence number."""
         current = _NO_PARENT if table.snapshot_id is None else str(table.snapshot_id)
         for path in lists:
             if path in self._followed or file_name(path) in self._names:
@@ -109,7 +107,7 @@ def _is_of_other_table(path: str, table: ArchiveTable) -> bool:
 
 
 def _head_of(io: FileIO, path: str) -> tuple[str, int]:
-    """The parent snapshot and sequence number of a manifest list (0 in format version 1)."""
+    """Return parent snapshot and sequence number (0 in format version 1)."""
     try:
         with AvroFile[ManifestFile](io.new_input(path)) as reader:
             meta = reader.header.meta

@@ -1,7 +1,6 @@
 """Delete orphans in batches, checked again right before. Safe to repeat.
 
-The topic's row lock prevents staging and rewrites; losing it ends the deletion. Commits look up their staged files
-first.
+The topic's row lock prevents staging and rewrites; losing it ends the deletion.
 """
 
 from __future__ import annotations
@@ -36,27 +35,23 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class Checks(Protocol):
-    """The checks before a deletion."""
-
     @property
     def references(self) -> Container[str]:
-        """The names that the table refers to, as of the last `look`."""
+        """As of the last `look`."""
 
-    def look(self) -> ArchiveTable:
-        """Look again at what the table refers to; return the table."""
+    def look(self) -> ArchiveTable: ...
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is known that the table lacked no row at the last `look`: then no refill needs a file."""
+        """True if the table lacked no row at the last `look`: then no refill needs a file."""
 
-    def is_renewed(self, known: FileStates, name: str) -> bool:
-        """Whether a run has claimed this file recently."""
+    def is_renewed(self, known: FileStates, name: str) -> bool: ...
 
     def is_promised(self, known: FileStates, orphan: Orphan) -> bool:
-        """Whether an erasure has promised this file to readers of older snapshots."""
+        """Whether an erasure promised it to readers of older snapshots."""
 
     def permit(self, orphan: Orphan) -> Permit:
-        """What the deletion of this file depends on. Called right before it, too."""
+        """Called right before the deletion, too."""
 
 
 def remove_orphans(
@@ -68,7 +63,7 @@ def remove_orphans(
     observer: OrphanObserver,
     is_over: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Delete the remaining orphans of `report.orphans`, and record each fate.
+    """Delete the orphans in `report`, and record each fate.
 
     No batch starts after `is_over`. Raises TableError and RegistryError; the last StorageError if a whole batch failed;
     RegistryUnreachable if the lock is lost, then deletes nothing more.
@@ -105,8 +100,6 @@ def _is_needed(search: Checks, known: FileStates, each: Orphan) -> bool:
 
 
 class _Deletion:
-    """Deletes one batch with several workers while nothing is staged in the topic."""
-
     def __init__(self, objects: ObjectStore, still: Standstill, permit: Callable[[Orphan], Permit]) -> None:
         self._objects = objects
         self._still = still
@@ -133,7 +126,6 @@ class _Deletion:
         return [each for each, _ in waiting if each.path not in self.errors]
 
     def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
-        """Try each once; return the ones to retry."""
         self._still.check()
         futures = {
             pool.submit(self._objects.delete, each.path, self._permit(each)): (each, tries) for each, tries in some

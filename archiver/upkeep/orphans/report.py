@@ -45,8 +45,6 @@ class KeptFor(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """An object that nothing refers to. `modified_ms` is in ms since 1970."""
-
     path: str
     name: str
     size: int
@@ -57,7 +55,7 @@ class Orphan:
 
     @property
     def modified(self) -> str:
-        """The time of the last write: `2026-01-31T00:00:00Z`."""
+        """Like `2026-01-31T00:00:00Z`."""
         return datetime.fromtimestamp(self.modified_ms / 1_000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -65,7 +63,7 @@ class Orphan:
 class TopicOrphans:
     """Filled during the run. `shared` are orphans that the owner has since forbidden to delete.
 
-    `forgotten` counts registered files that left the table long ago and are gone from the store.
+    `forgotten` counts registered files gone from table and store.
     """
 
     topic: str
@@ -82,13 +80,12 @@ class TopicOrphans:
 
     @property
     def succeeded(self) -> bool:
-        """Whether every object could be checked, and every orphan deleted if requested."""
         return self.error is None and not self.failures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphansReport:
-    """A run over all topics. `spool_folders` counts folders that dead tasks left in the local spool."""
+    """`spool_folders` counts folders that dead tasks left in the local spool."""
 
     topics: tuple[TopicOrphans, ...]
     deletes: bool
@@ -102,7 +99,6 @@ class OrphansReport:
 
     @property
     def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
-        """Number and bytes of each kind."""
         counted: dict[OrphanKind, tuple[int, int]] = {}
         for each in (orphan for topic in self.topics for orphan in topic.orphans):
             number, size = counted.get(each.kind, (0, 0))
@@ -130,7 +126,7 @@ class OrphansRemoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OrphanFailed:
-    """Without a `path`, the topic's search failed."""
+    """Without a `path`, the search failed."""
 
     topic: str
     path: str | None

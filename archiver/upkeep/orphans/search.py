@@ -1,7 +1,7 @@
 """Find a table's orphans: the archiver's objects that nothing refers to.
 
-Objects are listed before table, registry and journal are read. They must be old, belong to this archive by footer, and
-lie below the table's offsets.
+Objects are listed before table, registry and journal are read. They must be old, of this archive, and below the table's
+offsets.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OF_SNAPSHOTS: Final = frozenset({OrphanKind.REPLACED, OrphanKind.MANIFEST})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connected:
-    """The servers of a search. Ages are counted up to `now_ms`."""
+    """Ages are counted up to `now_ms`."""
 
     registry: Registry
     catalog: TableCatalog
@@ -70,10 +70,9 @@ class _Listed:
 
 
 class OrphanSearch:
-    """The search in one topic's table.
+    """`references` grows during a removal. `seen` are listed names.
 
-    `references` grows during a removal. `seen` are listed names. `holds_all` if the configuration holds the topic:
-    files with removed records stay.
+    `holds_all` if the configuration holds the topic: files with removed records stay.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class OrphanSearch:
         return going
 
     def look(self) -> ArchiveTable:
-        """Add the table's current references; return the table. Raises TableMissing if it was recreated."""
+        """Raise TableMissing if the table was recreated."""
         return self.references.look(self._reloaded, self._lists)
 
     def permit(self, orphan: Orphan) -> Permit:
@@ -152,16 +151,15 @@ class OrphanSearch:
 
     @property
     def is_whole(self) -> bool:
-        """Always false: the search doesn't count the table's rows."""
+        """The search doesn't count the table's rows."""
         return False
 
     def is_renewed(self, known: FileStates, name: str) -> bool:
-        """Whether a run has claimed this file within the orphans' age."""
         said_ms = known.renewed.get(name)
         return said_ms is not None and not self._is_old(said_ms, self._older_than)
 
     def is_promised(self, known: FileStates, orphan: Orphan) -> bool:
-        """Whether an erasure has promised it to readers of older snapshots, even if these expired."""
+        """Even if the older snapshots expired."""
         return known.has_promise and orphan.kind in _OF_SNAPSHOTS
 
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
@@ -214,10 +212,7 @@ class OrphanSearch:
         data: Sequence[tuple[ListedObject, DataFileName]],
         lacking: Cover,
     ) -> Iterator[tuple[ListedObject, DataFileName]]:
-        """Files of this archive (by footer) whose offsets the table has passed, and empty files.
-
-        A killed upload leaves an empty file in a folder and in Azure.
-        """
+        """A killed upload leaves an empty file in a folder and in Azure."""
 
         def read(each: tuple[ListedObject, DataFileName]) -> SegmentMetadata | StorageError:
             try:

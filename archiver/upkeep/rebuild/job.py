@@ -1,6 +1,6 @@
 """`archiver registry rebuild`: restore the registry from tables, journal and footers (docs/stored-files.md).
 
-Field ids and schema versions are the journal's, or from footers, checked against the table. Existing rows stay.
+Existing rows stay.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class RebuiltTopic:
 class Rebuild:
     """By default every configured topic with a table.
 
-    `starts` are first offsets of one topic that an operator vouches for.
+    An operator vouches for `starts`, first offsets of one topic.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class Rebuild:
 
 
 def _choices(options: MappingOptions) -> Iterator[MappingOptions]:
-    """Give the options, then with the default of older tables if none is configured (ADR 92)."""
+    """Without a configured choice, also the default of older tables (ADR 92)."""
     yield options
     if options.keeps_types:
         yield replace(options, well_known_types="struct", keeps_types=False)

@@ -1,7 +1,6 @@
 """Ranges made of rows that neither journal nor footers name (ADR 0072).
 
-Of erase or reprocess with several ranges, refill copies, and foreign files. `archiver.offsets` proves that their
-offsets were archived.
+`archiver.offsets` proves that they were archived.
 """
 
 from __future__ import annotations
@@ -35,8 +34,6 @@ _Offsets: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class VersionMappings:
-    """Mappings by schema version, parsed from their texts."""
-
     texts: Mapping[int, str]
 
     def row_mapping(self, version: int) -> RowMapping | None:
@@ -46,7 +43,7 @@ class VersionMappings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangesOfRows:
-    """All ranges; of the `unknown` ones more records may have been archived."""
+    """Of `unknown` ranges more records may have been archived."""
 
     ranges: tuple[StoredRange, ...]
     unknown: tuple[StoredRange, ...] = ()
@@ -54,8 +51,6 @@ class RangesOfRows:
 
 @dataclass(slots=True, kw_only=True)
 class UnnamedRows:
-    """Find rows without a range in unjournaled files. `registered` are offsets by partition."""
-
     table: ArchiveTable
     storage: TopicStorage
     files: Mapping[str, TableFile]
@@ -64,9 +59,9 @@ class UnnamedRows:
     _ids: set[str] = field(default_factory=set)
 
     def complete(self, ranges: Sequence[StoredRange], journaled: Collection[tuple[int, int, int]]) -> RangesOfRows:
-        """Add rows without a range.
+        """Add rows without a range. Raises StorageError.
 
-        `journaled` are the offsets (partition, start, end) in the journal. Raises StorageError.
+        `journaled` are offsets (partition, start, end).
         """
         unnamed = [self.files[path] for path, footer in sorted(self.footers.items()) if footer.origin is None]
         self._ids = {file.id for stored in ranges for file in stored.files}
@@ -98,9 +93,9 @@ class UnnamedRows:
     def _open_spans(
         self, partition: int, spans: Sequence[tuple[int, int]], end: int, unnamed: Iterable[TableFile]
     ) -> list[tuple[int, int]]:
-        """The archived offsets without a range.
+        """Return the archived offsets without a range.
 
-        Before the first known range, they begin at the first offset of a retained snapshot's commit, or the first row.
+        Before the first known range, they begin at a retained snapshot's first offset, or the first row.
         """
         first = min((start for start, _ in spans), default=end)
         retired = self.table.first_offsets.get(partition, 0)
@@ -136,7 +131,7 @@ class UnnamedRows:
         return self._counted(stored, (), [file for file in unnamed if _may_hold(file, stored)])
 
     def _counted(self, stored: StoredRange, named: Iterable[TableFile], unnamed: Iterable[TableFile]) -> StoredRange:
-        """The range with the rows of these files, each once. In named files deleted rows count too."""
+        """Each row counts once. In named files deleted rows count too."""
         rows_of = RowRange(partition=stored.partition, start_offset=stored.start_offset, end_offset=stored.end_offset)
         seen: _Offsets = np.empty(0, np.int64)
         counted: list[StoredFile] = []
@@ -161,7 +156,6 @@ class UnnamedRows:
         return replace(stored, files=tuple(counted)) if counted else stored
 
     def _id(self, file: TableFile, stored: StoredRange) -> str:
-        """An unused registry id: a file may have rows of several ranges."""
         row_id = ulid_in(file.path) or new_id()
         if row_id in self._ids:
             row_id = f"{row_id}-{stored.partition}-{stored.start_offset}"

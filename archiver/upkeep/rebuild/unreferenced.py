@@ -30,8 +30,6 @@ class LeftFor(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftFile:
-    """A file that is not staged although the table lacks its offsets."""
-
     path: str
     partition: int
     start_offset: int
@@ -40,13 +38,13 @@ class LeftFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """The next offsets: after what is archived or staged, otherwise at one of the known `starts`."""
+    """`reached` are the ends of archived or staged offsets."""
 
     reached: Mapping[int, int]
     starts: Mapping[int, AbstractSet[int]] = field(default_factory=dict)
 
     def at(self, partition: int, found: AbstractSet[int]) -> int | None:
-        """The next offset of a partition with files at `found`, None if none is its known first offset."""
+        """Return the next offset; None if no file in `found` is at a known first offset."""
         if partition in self.reached:
             return self.reached[partition]
         # Offset 0 is always a first offset. Of several known starts the last one counts: nothing was staged before it.
@@ -107,7 +105,7 @@ def _described(
     describe: Callable[[str], DataFileInfo],
     known: frozenset[int],
 ) -> DataFileInfo | LeftFor | None:
-    """The file, or why it can't be staged; None for another topic's file."""
+    """Return the reason if it can't be staged; None for another topic's file."""
     origin, topic = footer.origin, table.topic
     if origin is None or (origin.cluster_id, origin.topic) != (topic.cluster_id, topic.topic):
         return None
@@ -123,7 +121,6 @@ def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[
     reached: dict[int, tuple[int, int]] = {}
 
     def reach(one: TranslatedRange) -> tuple[int, int]:
-        """The end of the chain, and its number of records."""
         end, rows = reached.get(one.end_offset, (one.end_offset, 0))
         return end, rows + one.rows
 

@@ -1,4 +1,4 @@
-"""Copy the rows of a data file that the table lacks to a new file. Cells, columns and mappings stay."""
+"""Copy rows that the table lacks to a new file. Cells, columns and mappings stay."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _NO_OFFSETS: Final = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CopiedRows:
-    """Rows and digest of the source in the range, and the copy with its `offsets`. `file` is None if no row was needed.
+    """`rows` and `digest` are of the source in the range, without gone records.
 
-    Gone records count in neither.
+    `file` is None if no row was needed; `offsets` are the copy's.
     """
 
     rows: int
@@ -52,7 +52,7 @@ class RowCopier:
         gone: Sequence[tuple[int, int]] = (),
         is_part: bool = False,
     ) -> CopiedRows:
-        """Upload the rows of `wanted` whose offsets are neither in `without` nor in `gone` spans, next to the source.
+        """Upload the rows of `wanted` whose offsets are neither in `without` nor in `gone` spans.
 
         With `is_part` the source lacks rows, so the footer names no offsets. Raises StorageError, and ReplayError for
         unreadable rows.
@@ -84,7 +84,7 @@ class RowCopier:
         return CopiedRows(rows=rows, digest=digest.text, file=beside, offsets=offsets)
 
     def offsets(self, source: DataFileInfo, wanted: RowRange) -> npt.NDArray[np.int64]:
-        """The offsets of a file's rows in a range, ascending and unique. Raises like `copy`."""
+        """Raises like `copy`."""
         target = self.target
         form, mappings = target.formats.named(source.format, source.path), KnownMappings(target.topic, target)
         with closing(OpenFile.whole(form, target.objects, source.path, mappings)) as file:
@@ -103,7 +103,6 @@ class RowCopier:
         without: npt.NDArray[np.int64],
         gone: Sequence[tuple[int, int]],
     ) -> tuple[int, RecordDigest, npt.NDArray[np.int64]]:
-        """Return number and digest of all rows in the range, also unwritten ones, and the written offsets."""
         count, seen, written = 0, RecordDigest(), [_NO_OFFSETS]
         for block in file.reader.blocks(wanted):
             for rows, kafka in file.rows(block, wanted):
@@ -126,7 +125,7 @@ class RowCopier:
 
     @staticmethod
     def _origin(reader: SegmentReader, wanted: RowRange) -> SegmentOrigin | None:
-        """None for a copy that lacks rows, or of several ranges: a rebuilt registry would take it for a whole range."""
+        """None if rows are missing or of several ranges: a rebuilt registry would see a whole range."""
         origin = reader.metadata.origin
         if origin is None or origin.files > 1:
             return None

@@ -1,4 +1,4 @@
-"""Archive lost ranges again from Kafka, as far as the log still has them, with the archiver's tasks."""
+"""Archive lost ranges again from Kafka, as far as the log has them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,7 @@ _NO_LIMIT: Final = 1e9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefetchedFiles:
-    """Uploaded files of a range, in order. `error` stopped the task early.
-
-    The last batch may extend beyond the range.
-    """
+    """`error` stopped the task early. The last batch may extend beyond the range."""
 
     ranges: tuple[TranslatedRange, ...] = ()
     error: ContextError | None = None
@@ -42,15 +39,13 @@ class RefetchedFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromKafka:
-    """The fetched ranges by id, and the schema change that they need."""
-
     fetched: dict[str, RefetchedFiles]
     change: SchemaChange
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeRefetcher:
-    """Archive ranges of a topic again. `engine` is called only if there is something to fetch."""
+    """`engine` is called only if there is something to fetch."""
 
     config: Config
     topic: TopicRow
@@ -60,7 +55,7 @@ class RangeRefetcher:
     format: SegmentFormat
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka:
-        """Fetch, translate and upload. Raises SourceError, SchemaRegistryError and ConfigError."""
+        """Raise SourceError, SchemaRegistryError and ConfigError."""
         name, settings = self.topic.topic, self.config.topic(self.topic.topic)
         with BrokerClient(self.config.kafka) as brokers:
             self._check_cluster(brokers)
@@ -130,5 +125,5 @@ def _planned(one: TranslatedRange, log_start: int, log_end: int) -> PlannedRange
 
 
 def _told(error: ContextError | None) -> ContextError | None:
-    """A task's error, None if the log has less than the range: the fetched files show that."""
+    """None if the log has less than the range: the fetched files show that."""
     return None if isinstance(error, DataLoss) else error

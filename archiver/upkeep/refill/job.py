@@ -57,7 +57,7 @@ class RefillJob:
         self._agreed: frozenset[MendedHole] = frozenset()
 
     def run(self) -> RefillReport:
-        """Raises failures that stop the whole refill. Rows that can't be brought back are in the report."""
+        """Raises failures that stop the whole refill. Rows that stay missing are in the report."""
         engines = EngineChoice(self._config.spark, self._engine, preloaded=MODULES)
         engines.check()
         with ExitStack() as closing:
@@ -87,7 +87,6 @@ class RefillJob:
             )
 
     def _round(self, work: RefillWork) -> RefillReport | None:
-        """None if other engines changed the table."""
         found = work.look()
         made = self._made(work, found)
         report = RefillReport(
@@ -170,7 +169,7 @@ class RefillJob:
         return elsewhere
 
     def _elsewhere(self, hole: Hole, mender: Mender, found: Found, made: Made, elsewhere: list[Hole]) -> None:
-        """Add a hole to fetch from Kafka, unless records of its range were erased: Kafka may still have them."""
+        """Fetch a hole from Kafka, unless its records were erased: Kafka may still have them."""
         if not found.has_erased(hole):
             elsewhere.append(hole)
         elif self._accept_lost:
@@ -215,7 +214,6 @@ class RefillJob:
     def _take(
         self, made: Made, mender: Mender, mending: Mending, fate: Fate, found: Found, *, is_last: bool = True
     ) -> None:
-        """Record how a hole is filled and the rows left. Unless `is_last`, another source follows."""
         if mending.rows:
             made.mendings.append(mending)
             made.mended.append(MendedHole(hole=mending.hole, fate=fate, rows=mending.rows, reason=mending.doubt))

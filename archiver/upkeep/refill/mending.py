@@ -1,4 +1,4 @@
-"""Make the files that fill a table's holes: existing files, or copies of the missing rows."""
+"""Files that fill a table's holes."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ OTHERS_CHANGED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mending:
-    """How a hole is filled.
+    """`replaced_by` ranges replace the whole range. `restored` are the offsets of copies.
 
-    `replaced_by` are new ranges that replace the whole range. `reason` is why rows stay missing, `doubt` why rows
-    aren't proven to be the archived ones. `restored` are the offsets of copies.
+    `reason` is why rows stay missing, `doubt` why rows aren't proven to be the archived ones.
     """
 
     hole: Hole
@@ -57,8 +56,6 @@ class Mending:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mender:
-    """Make files for the holes in one snapshot of a table."""
-
     live: TableRows
     expected: Mapping[str, ExpectedRange]
     copier: RowCopier
@@ -129,7 +126,7 @@ class Mender:
         return rows if rows <= hole.rows else 0
 
     def absent(self, hole: Hole, restored: Offsets | None = None) -> tuple[tuple[int, int], ...] | None:
-        """The spans without a row once `restored` offsets are back. None if there are more than `most_spans`."""
+        """Return the spans without a row once `restored` offsets are back; None above `most_spans`."""
         one = self.expected[hole.range_id]
         whole = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
         present = self.live.offsets(whole)
@@ -148,7 +145,7 @@ class Mender:
         return add_digests([digest, *(copied.file.digest for copied in copies if copied.file)]) == one.digest
 
     def from_log(self, hole: Hole, ranges: Sequence[TranslatedRange], *, takes_part: bool) -> Mending:
-        """Fill a hole from records archived again, if the digest proves them, maybe with the table's rows.
+        """Fill a hole from records archived again, if the digest proves them.
 
         Without proof nothing is taken, or everything with `takes_part`.
         """
@@ -203,7 +200,6 @@ def _is_unprovable(one: ExpectedRange) -> bool:
 
 
 def _gone(erased: Sequence[tuple[int, int]], one: ExpectedRange, whole: RowRange) -> list[tuple[int, int]]:
-    """The spans whose records don't come back."""
     return _clipped((*erased, *one.accepted), whole)
 
 
@@ -227,7 +223,6 @@ def _is_known(one: ExpectedRange, digests: Iterable[str | None]) -> bool:
 
 
 def _doubt(one: ExpectedRange) -> str:
-    """Why rows with the right number and digest are still not proven to be the archived ones."""
     return "" if one.digest is not None else "not proven: no digest of these rows is known, only how many there were"
 
 

@@ -1,4 +1,4 @@
-"""Find files that the table lost and the store still has, and check them against the registry."""
+"""Find files that the table lost and the store still has."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LOOKS_AT_ONCE: Final = 16
 def originals(
     ranges: Iterable[TranslatedRange], objects: ObjectStore, formats: SegmentFormats, table_properties: dict[str, str]
 ) -> dict[str, tuple[DataFileInfo, ...]]:
-    """Existing files by range id that match the registry in size, rows and digest. Damaged ones count as gone.
+    """Return existing files by range id that match the registry in size, rows and digest.
 
-    Raises StorageError otherwise: a store that doesn't answer proves nothing.
+    Damaged files count as gone. Raises StorageError otherwise: a store that doesn't answer proves nothing.
     """
     wanted = [(range_.id, file) for range_ in ranges for file in range_.files]
 

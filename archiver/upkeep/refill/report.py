@@ -32,7 +32,7 @@ class MendedHole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefillReport:
-    """The refill of a topic. `was_back` if its table had been rolled back. Without `commit_id` nothing changed."""
+    """`was_back` if the table had been rolled back. Without `commit_id` nothing changed."""
 
     topic: str
     table: str

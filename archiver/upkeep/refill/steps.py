@@ -1,4 +1,4 @@
-"""The steps of a refill: find the holes, fetch from Kafka, commit and record."""
+"""The steps of a refill."""
 
 from __future__ import annotations
 
@@ -43,10 +43,7 @@ from catalog.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A table with its holes; `is_back` if it was rolled back.
-
-    `expected` ranges are the account's. `kept` files have or had records of a range.
-    """
+    """`is_back` if the table was rolled back. `kept` files have or had records of a range."""
 
     table: ArchiveTable
     holes: tuple[Hole, ...]
@@ -97,7 +94,6 @@ class RefillWork:
         work.trail(self.topic).begin(table=self.catalog.reload(self.table))
 
     def look(self) -> Found:
-        """Find what the current table lacks."""
         registry, topic = self.registry, self.topic
         expected = registry.rows.expected_ranges(topic)
         ends = registry.files.committed_ends(topic)
@@ -132,7 +128,7 @@ class RefillWork:
         )
 
     def _erased(self, table: ArchiveTable) -> dict[int, tuple[tuple[int, int], ...]]:
-        """The erased offsets in registry and journal: a restored database may lack some."""
+        """A restored database may lack some: the journal has them."""
         found: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for partition, spans in self.registry.erasures.offsets(self.topic).items():
             found[partition] += spans
@@ -141,7 +137,6 @@ class RefillWork:
         return {partition: tuple(sorted(set(spans))) for partition, spans in found.items()}
 
     def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
-        """Lost offsets without a registered range, ignoring ranges that a rebuild made of rows alone."""
         lost = set_back(table)
         known = self.registry.rows.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
         offsets = [OffsetRange(at, start, end - 1) for at, spans in lost.items() for start, end in spans]
@@ -156,7 +151,7 @@ class RefillWork:
         )
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
-        """Kafka's records of the ranges. None if the topic is gone, was recreated, or was never in Kafka."""
+        """Return None if the topic is gone, was recreated, or was never in Kafka."""
         if self.topic.cluster_id == FLIGHT_CLUSTER:
             return None
         reader = RangeRefetcher(
@@ -173,7 +168,7 @@ class RefillWork:
             return None
 
     def commit(self, found: Found, made: Made, *, heals: bool) -> str | None:
-        """Commit and record; return the commit id. None if other engines changed the table."""
+        """Return None if other engines changed the table."""
         spans = {fate: _spans(made.mended, fate) for fate in Fate}
         refill = Refill(
             commit_id=new_id(),
@@ -256,7 +251,7 @@ def _whole(found: Found, mended: Sequence[MendedHole]) -> list[OffsetRange]:
 
 
 def _accounted(one: ExpectedRange, interval: Interval | None) -> ExpectedRange:
-    """The range with the digest of its expected rows, None if unknown. Of `gone` records only accepted ones count."""
+    """The digest is of the expected rows. Of `gone` records only accepted ones count."""
     if interval is not None and interval.expected == one.rows:
         return replace(one, digest=interval.digest, gone=interval.removed + interval.lost).proven
     return one if one.is_intact else replace(one, digest=None)

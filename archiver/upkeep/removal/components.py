@@ -1,7 +1,7 @@
 """The files that must leave or stay together because they share ranges (ADR 0072).
 
-Recorded files hold exactly what the registry says. Other files may hold rows of each range in their bounds, unless its
-recorded files are complete in the table.
+Recorded files have exactly the registered rows. Other files may have rows of each range in their bounds, unless its
+recorded files are complete.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OFFSETS_END: Final = 2**63 - 1
 class Component:
     """Ranges, and the files that may have records of them and no other range.
 
-    `recorded` are registered paths; `has_foreign` if some are not in the table, or other engines wrote files.
+    `has_foreign` if recorded paths are not in the table, or other engines wrote files.
     """
 
     ranges: tuple[RemovableRange, ...]
@@ -42,14 +42,14 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Components:
-    """The components of a table. `strangers` are files that can't have records of a known range."""
+    """`strangers` are files that can't have records of a known range."""
 
     all: tuple[Component, ...]
     strangers: tuple[TableFile, ...]
 
 
 def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> Components:
-    """Group ranges and files. `ranges` must have every range with records in one of the files."""
+    """`ranges` must have every range with records in one of the files."""
     owners: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(ranges):
         for path in one.paths:
@@ -86,7 +86,7 @@ def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> 
 def reach_beside(
     ranges: Sequence[RemovableRange], files: Iterable[TableFile], partitions: Collection[int]
 ) -> dict[int, int]:
-    """The end offsets, by partition, of files that may hold rows of these ranges unrecorded."""
+    """Return end offsets of files that may hold unrecorded rows of these ranges."""
     every = tuple(files)
     table = {file_name(file.path): file for file in every}
     recorded = {file_name(path) for range_ in ranges for path in range_.paths}
@@ -128,7 +128,6 @@ class _Places:
             self._ranges[one.partition].append((one.start_offset, one.end_offset, number))
 
     def in_bounds(self, file: TableFile) -> Iterator[int]:
-        """The ranges in a file's bounds, all if it states none."""
         for partition, those in self._ranges.items():
             at = file.partitions
             if at is not None and not at.low <= partition <= at.high:

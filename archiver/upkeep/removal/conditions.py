@@ -1,4 +1,4 @@
-"""Which rows a removal removes: rows below a first offset, at given offsets, or matching a condition."""
+"""The rows to remove: below a first offset, at given offsets, or matching a condition."""
 
 from __future__ import annotations
 
@@ -19,17 +19,12 @@ from archiver.records.where_syntax import ColumnIs
 
 @dataclass(frozen=True, slots=True)
 class Below:
-    """The rows below the first offsets of their partitions."""
-
     first_offsets: Mapping[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class AtOffsets:
-    """The rows at these offsets: joined, half-open spans by partition.
-
-    `is_search` if a user named them, instead of an earlier search.
-    """
+    """Joined, half-open spans. `is_search` if a user named them, instead of an earlier search."""
 
     spans: Mapping[int, tuple[tuple[int, int], ...]]
     is_search: bool = False
@@ -37,10 +32,7 @@ class AtOffsets:
 
 @dataclass(frozen=True, slots=True)
 class Matching:
-    """The rows that match a condition and lie below the `ends` of their partitions.
-
-    `columns` are the table columns in the condition.
-    """
+    """Only rows below the `ends` of their partitions."""
 
     where: Where
     ends: Mapping[int, int]
@@ -52,14 +44,13 @@ Condition: TypeAlias = Below | AtOffsets | Matching
 
 @dataclass(frozen=True, slots=True)
 class RowVerdict:
-    """The rows to remove, and the rows that can't be judged (None if all can)."""
+    """`unjudged` is None if all rows can be judged."""
 
     going: Mask
     unjudged: Mask | None = None
 
 
 def judge(condition: Condition, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: Mappings) -> RowVerdict:
-    """Judge rows of a table. `records` were assembled from them by `mappings`."""
     partitions = records.column("partition").to_numpy()
     offsets = records.column("offset").to_numpy()
     found = np.zeros(len(offsets), np.bool_)

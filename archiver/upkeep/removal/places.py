@@ -15,7 +15,7 @@ from catalog.partitioning import PartitionTuple
 
 
 def places_of(table: ArchiveTable, files: Iterable[TableFile]) -> dict[str, PartitionTuple]:
-    """The exact partitions of files by path, from manifests, without files that left the table. Raises StorageError."""
+    """Return exact partitions by path, without files that left the table. Raises StorageError."""
     wanted = {file.path: file.spec_id for file in files}
     snapshot = table.iceberg.current_snapshot()
     if not wanted or snapshot is None:

@@ -1,7 +1,6 @@
 """Delete a removal's old files once nothing refers to them.
 
-The registry names them. Deleted like orphans: under the topic's row lock, after another check. No single clock decides
-about age.
+Deleted like orphans: under the topic's row lock, after another check. No single clock decides about age.
 """
 
 from __future__ import annotations
@@ -45,9 +44,9 @@ EXPIRY_TRIES: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Purged:
-    """The deleted files and the remaining ones. `snapshots` needed some of these.
+    """`shared` if the owner forbids deleting files, `stopped` if time ran out.
 
-    `shared` if the owner forbids deleting files, `stopped` if time ran out.
+    `snapshots` needed some of the `left` files.
     """
 
     deleted: int = 0
@@ -74,11 +73,10 @@ def never() -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PurgeTerms:
-    """What may go: snapshots older than `grace_seconds` that only keep removed files, and unneeded files.
+    """Deletes unneeded files, and snapshots older than `grace_seconds` that only keep removed files.
 
     `with_others` includes unnamed snapshots of other engines. `holds_all` if the configuration holds the topic.
-    `of_erasures` deletes only files with erased records; otherwise the grace of unfinished erasures applies too. No
-    batch starts after `is_over`.
+    `of_erasures` deletes only files with erased records; otherwise the grace of unfinished erasures applies too.
     """
 
     grace_seconds: float
@@ -90,7 +88,7 @@ class PurgeTerms:
 
 
 def purge(table: ArchiveTable, work: TableWork, terms: PurgeTerms) -> Purged:
-    """Expire snapshots and delete files. Audited. Nothing is deleted or expired if the owner forbids it.
+    """Expire snapshots and delete files, unless the owner forbids it. Audited.
 
     Raises TableError, RegistryError and StorageError.
     """
@@ -145,7 +143,7 @@ def purge(table: ArchiveTable, work: TableWork, terms: PurgeTerms) -> Purged:
 
 
 def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) -> None:
-    """Register the files that only older snapshots have, of any engine, before these expire."""
+    """Call it before older snapshots expire."""
     erased = registry.erasures.offsets(table.topic)
     stale = stale_files(catalog.reload(table), erased) if erased else ()
     registry.erasures.note_files(
@@ -154,7 +152,7 @@ def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) 
 
 
 def _note_manifests(table: ArchiveTable, registry: Registry, manifests: Sequence[str]) -> None:
-    """Register manifests of no snapshot: the next run deletes them and ends the erasure.
+    """The next run deletes them and ends the erasure.
 
     They have bounds of erased values; any erased offset represents them.
     """
@@ -165,7 +163,6 @@ def _note_manifests(table: ArchiveTable, registry: Registry, manifests: Sequence
 
 
 def _registry_id(path: str) -> str:
-    """The registry id of a file; for files of other engines the name."""
     name = DataFileName.parse(file_name(path))
     return file_name(path) if name is None else name.ulid
 
@@ -173,10 +170,9 @@ def _registry_id(path: str) -> str:
 def _expired(
     table: ArchiveTable, names: set[str], work: TableWork, terms: PurgeTerms
 ) -> tuple[ArchiveTable, HoldingSnapshots, tuple[str, ...]]:
-    """Expire what may expire; return the table, the snapshots before, and undeleted manifests.
+    """Return the table, the snapshots before, and undeleted manifests.
 
-    New tags are checked right before: catalogs drop a tag with its snapshot. Raises FilesShared if the owner forbids
-    it.
+    Checks new tags right before: catalogs drop a tag with its snapshot. Raises FilesShared if the owner forbids it.
     """
     registry, catalog = work.registry, work.catalog
     manifests: tuple[str, ...] = ()
@@ -247,7 +243,7 @@ class RemovedFiles:
         self.references = References(is_of_one_table=True)
 
     def check_rows(self, table: ArchiveTable, registry: Registry) -> None:
-        """Count the rows of a table that `look` returned. Not under the topic's lock: the result is recorded."""
+        """`table` is from `look`. Not under the topic's lock: the result is recorded."""
         found = check_rows(table.topic, table, registry, partial(self._catalog.reload, table))
         is_of_table = later_than(found, table) is not None
         is_whole = not (found.holes or found.altered)
@@ -258,7 +254,6 @@ class RemovedFiles:
         return self._seen in self._whole
 
     def look(self) -> ArchiveTable:
-        """Add the table's current references; return the table."""
         objects = ObjectStore.of_table(self._table.iceberg)
         lists = [
             each.path
@@ -271,11 +266,11 @@ class RemovedFiles:
         return table
 
     def is_renewed(self, known: FileStates, name: str) -> bool:  # noqa: ARG002 - the protocol's
-        """Always false: no run claims a file that was in the table."""
+        """No run claims a file that was in the table."""
         return False
 
     def is_promised(self, known: FileStates, orphan: Orphan) -> bool:  # noqa: ARG002 - the protocol's
-        """Always false: promises were checked with the snapshots."""
+        """Promises were checked with the snapshots."""
         return False
 
     def permit(self, orphan: Orphan) -> Permit:  # noqa: ARG002 - the protocol's
@@ -287,7 +282,7 @@ MOST_APART_SECONDS: Final = 3_600.0
 
 
 def confirmed_time(registry: Registry) -> float:
-    """The time in seconds since 1970. Raises ConfigError if this machine and Postgres differ by over an hour.
+    """Return seconds since 1970. Raises ConfigError if this clock differs from Postgres' by over an hour.
 
     A clock ahead would remove records too early and delete their files in the same run.
     """

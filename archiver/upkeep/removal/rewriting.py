@@ -1,6 +1,6 @@
 """The task of a removal: rewrite a component without matching rows, one row group in memory.
 
-New files are read back, and uploaded only if they have exactly the remaining records.
+New files are uploaded only if they have exactly the remaining records.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class RemovalTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalResult:
-    """What a removal found. `removed` and `unjudged` (may match, stay) are (partition, start, end).
+    """`removed` and `unjudged` (may match, stay) are (partition, start, end).
 
     `group` is None if nothing was written. `before` and `after` are digests of the table's rows.
     """
@@ -66,7 +66,7 @@ class RemovalResult:
 
 
 def remove_rows(task: RemovalTask) -> RemovalResult:
-    """Rewrite a component. Raises UpkeepError, ReplayError and StorageError, with the file's path."""
+    """Raise UpkeepError, ReplayError and StorageError, with the file's path."""
     return _RemovingRows(task).run()
 
 
@@ -137,7 +137,7 @@ class _RemovingRows:
         return found
 
     def _survey_deleted(self) -> bool:
-        """Whether files have such rows behind delete files: unread, but their bytes exist."""
+        """Rows behind delete files aren't read, but their bytes exist."""
         found = False
         for file in self._task.component.files:
             if file.has_deletes:

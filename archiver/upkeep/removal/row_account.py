@@ -47,7 +47,7 @@ class RowAccount:
         return self._files - 1
 
     def count_gone(self, records: pa.RecordBatch, going: Mask, file: TableFile) -> None:
-        """Count removed rows. All must be of known ranges."""
+        """All removed rows must be of known ranges."""
         for number, mask in self._by_range(records, file):
             leaving = mask & going
             self._note_above(number, records, leaving)
@@ -69,7 +69,6 @@ class RowAccount:
         )
 
     def emptied(self, fate: Fate) -> tuple[RecordSpan, ...]:
-        """The spans of ranges without remaining rows."""
         return tuple(
             self._span(number, 0, None, fate, is_first=True)
             for number in range(len(self._ranges))
@@ -113,7 +112,7 @@ class RowAccount:
             self._above[number].append(offsets[offsets >= first])
 
     def _is_full_above(self, number: int) -> bool:
-        """Whether each offset of a range from the first offset on had a row: all missing rows lie below it."""
+        """Whether each offset from the first offset on had a row: all missing rows lie below."""
         above = self._above.get(number)
         if not above:
             return False

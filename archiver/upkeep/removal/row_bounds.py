@@ -29,16 +29,13 @@ READERS: Final = 8
 
 @dataclass(slots=True)
 class BoundsOfRows:
-    """The bounds of rows by file, each read once per run: files are immutable.
-
-    `failures` are unreadable files by path, which stay without bounds.
-    """
+    """Each file is read once per run. `failures` are unreadable files by path, without bounds."""
 
     failures: dict[str, ContextError] = field(default_factory=dict)
     _known: dict[str, TableFile] = field(default_factory=dict)
 
     def of(self, files: Iterable[TableFile], target: TopicFiles) -> dict[str, TableFile]:
-        """The files without bounds, by path, with the bounds of their rows, deleted ones included."""
+        """Bounds include deleted rows."""
         lacking = [file for file in files if lacks_bounds(file)]
         unread = [file for file in lacking if file.path not in self._known and file.path not in self.failures]
         storage = target.storage()
@@ -60,7 +57,6 @@ class BoundsOfRows:
 
 
 def lacks_bounds(file: TableFile) -> bool:
-    """Whether the manifest lacks bounds of partitions or offsets."""
     return file.offsets is None or file.partitions is None
 
 
@@ -107,7 +103,7 @@ def _extremes(column: pa.Array) -> tuple[int, int]:
 
 
 def _latest(rows: pa.RecordBatch) -> int | None:
-    """The highest ingest timestamp in µs, None if one is unknown: that row may be young."""
+    """In µs, None if a timestamp is unknown: that row may be young."""
     times = column_by_id(rows, INGEST_TIMESTAMP_ID)
     if times is None or times.null_count:
         return None

@@ -1,4 +1,4 @@
-"""The retained snapshots that refer to removed files, and which of them may expire."""
+"""The retained snapshots that refer to removed files."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ READERS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HoldingSnapshots:
-    """Snapshots that refer to some of the files.
+    """`going` may expire, `young` not yet, `others` on request.
 
-    `going` may expire, `young` not yet, `others` on request. `owned` are kept by the owner's `settings`. `named` are
-    tags and branches.
+    `owned` are kept by the owner's `settings`. `named` are tags and branches.
     """
 
     going: tuple[Snapshot, ...] = ()
@@ -41,7 +40,6 @@ class HoldingSnapshots:
 
     @property
     def stay(self) -> bool:
-        """Whether some of them stay for now."""
         return bool(self.owned or self.young or self.others or self.named)
 
 
@@ -91,7 +89,7 @@ def holding_snapshots(
 
 
 def _current_until(metadata: TableMetadata) -> dict[int, int]:
-    """When each snapshot stopped being current, in ms since 1970; its creation if never current or not in the log."""
+    """In ms since 1970; a snapshot's creation if it was never current or isn't in the log."""
     found = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
     for before, after in pairwise(metadata.snapshot_log):
         if before.snapshot_id in found:
@@ -105,8 +103,6 @@ def _current_until(metadata: TableMetadata) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaleFile:
-    """A data file of a retained snapshot that the current one lacks, with its possible offsets."""
-
     path: str
     partition: int
     start_offset: int
@@ -114,9 +110,9 @@ class StaleFile:
 
 
 def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, int]]]) -> tuple[StaleFile, ...]:
-    """The stale files of any engine that may have erased offsets.
+    """Return stale files of any engine that may have erased offsets. Raises StorageError.
 
-    Files without bounds may have any. Raises StorageError.
+    Files without bounds may have any.
     """
     snapshots = table.iceberg.metadata.snapshots
     current = table.iceberg.current_snapshot()
@@ -146,7 +142,6 @@ def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, in
 
 
 def _files(table: ArchiveTable, manifest: ManifestFile) -> set[tuple[str, int, int, int, int]]:
-    """Path, lowest and highest partition, lowest and highest offset."""
     return {
         (
             entry.data_file.file_path,

@@ -1,4 +1,4 @@
-"""What removals in one topic share: search and rewrite of files."""
+"""The search and rewrite of files for a topic's removals."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from catalog.model import TopicRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovalWork(TableWork):
-    """The removals of one topic. `engine` returns the engine for this many bytes."""
+    """`engine` returns the engine for this many bytes."""
 
     config: Config
     archived: ArchivedTopic
@@ -37,14 +37,13 @@ class RemovalWork(TableWork):
 
     @property
     def table(self) -> ArchiveTable:
-        """The table as it was when the job began."""
         return self.archived.table
 
     def target(self, table: ArchiveTable) -> RewriteTarget:
         return RewriteTarget.of(table, self.registry.ledger.load(table.topic).versions, self.config, self.formats)
 
     def files(self, table: ArchiveTable) -> tuple[TableFile, ...]:
-        """The files of the table, with bounds from manifests or rows, unless a file can't be read."""
+        """Bounds are from manifests or rows, unless a file can't be read."""
         files = tuple(self.manifests.files(table.iceberg))
         if not any(map(lacks_bounds, files)):
             return files
@@ -60,7 +59,7 @@ class RemovalWork(TableWork):
         *,
         dry_run: bool = False,
     ) -> Iterator[tuple[Component, TaskOutcome[RemovalResult]]]:
-        """Search components, and rewrite components with matching rows unless `dry_run`. Commits nothing."""
+        """Search, and rewrite components with matching rows unless `dry_run`. Commits nothing."""
         if not components:
             return
         places = {} if dry_run else places_of(table, [file for component in components for file in component.files])

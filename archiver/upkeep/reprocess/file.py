@@ -1,6 +1,6 @@
-"""The task of `archiver reprocess`: decode poor rows again into a new file, one row group in memory.
+"""The task of `archiver reprocess`, with one row group in memory.
 
-It is uploaded only if its records have the old file's digest.
+A file is uploaded only if its records have the old file's digest.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ from catalog.recognition import Recognition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessTask:
-    """A file to reprocess. With `dry_run` nothing is written.
-
-    `partitioning` is set if its columns may be decoded again.
-    """
+    """`partitioning` is set if its columns may be decoded again."""
 
     target: RewriteTarget
     decoding: Decoding
@@ -52,7 +49,7 @@ class ReprocessTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessedFile:
-    """The poor rows of a file, and the rows no longer poor. `rewritten` is None if nothing was written."""
+    """`mended` rows are no longer poor. `rewritten` is None if nothing was written."""
 
     path: str
     rows: int
@@ -62,7 +59,7 @@ class ReprocessedFile:
 
 
 def reprocess_file(task: ReprocessTask) -> ReprocessedFile:
-    """Reprocess one file. Raises UpkeepError, ReplayError and StorageError, with its path."""
+    """Raise UpkeepError, ReplayError and StorageError, with the file's path."""
     target = task.target
     storage = target.storage()
     with closing(OpenFile.open(storage, task.file)) as file:

@@ -1,6 +1,6 @@
 """`archiver reprocess`: decode poor rows again, and replace their files in one commit.
 
-Record bytes stay. Safe beside an archiver; foreign rewrites are planned again.
+Record bytes stay. Safe beside an archiver.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from schema_mapping.row import part_formats, row_mapping_from_text
 class Reprocess:
     """Decode rows again that `wanted` selects, by default with `__err__`.
 
-    `engine` is Spark by default; a small dry run uses this process.
+    `engine` is by default Spark; a small dry run uses this process.
     """
 
     def __init__(

@@ -36,10 +36,7 @@ _PLACE: Final = "@.*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoorColumns:
-    """Columns that show poor rows, by part.
-
-    `unknown` omits columns that the current mapping fills on purpose.
-    """
+    """Columns that show poor rows, by part. `unknown` omits columns filled on purpose."""
 
     errors: dict[str, int]
     unknown: frozenset[int]
@@ -59,7 +56,6 @@ class PoorColumns:
         return frozenset(self.errors.values()) | self.unknown
 
     def told_by(self, reach: Reach) -> frozenset[int]:
-        """The columns that are null in every row that isn't poor; none for `Reach.ALL`."""
         return frozenset(self.errors.values()) if reach is Reach.ERRORS else self.ids
 
 
@@ -72,7 +68,7 @@ class Misfits:
 
     @classmethod
     def of(cls, schema: pa.Schema, wanted: RowFilter, today: RowMapping) -> Misfits:
-        """The misfits of rows with this schema, which may lack columns that aren't read."""
+        """`schema` may lack columns that aren't read."""
         held = PoorColumns.of(schema, today)
         kinds = {part: _struct_of(schema, part) for part in PARTS} if wanted.reach is not Reach.ERRORS else {}
         unknown = {part: kind and UnknownFields.of_struct(kind, held.unknown) for part, kind in kinds.items()}
@@ -111,14 +107,11 @@ class Misfits:
 
 @dataclass(slots=True, kw_only=True)
 class Survey:
-    """The poor rows of a file among the selected ones, and the blocks that have any."""
-
     found: Counter[ErrorKind] = field(default_factory=Counter)
     blocks: list[Block] = field(default_factory=list)
 
 
 def survey(file: OpenFile, wanted: RowFilter, today: RowMapping) -> Survey:
-    """Read the columns that show poor rows, in the blocks that may have any."""
     seen = Survey()
     held = PoorColumns.of(file.reader.schema, today)
     told_by = held.told_by(wanted.reach)
@@ -142,7 +135,6 @@ def count_kinds(found: dict[ErrorKind, Mask]) -> Counter[ErrorKind]:
 
 
 def error_codes(errors: pa.StringArray) -> pa.StringArray:
-    """The `__err__` codes without their byte offsets."""
     return pc.replace_substring_regex(errors.cast(pa.string()), pattern=_PLACE, replacement="")
 
 

@@ -29,10 +29,7 @@ from schema_mapping.value_format import ValueMapping
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoding:
-    """The current mapping and envelopes.
-
-    By part, `raw_versions` are schema versions without a schema; `lossy_versions` have columns that the mapping lacks.
-    """
+    """By part, `raw_versions` have no schema; `lossy_versions` have columns that the mapping lacks."""
 
     row: RowMapping
     key_envelope: EnvelopeReader | None = None
@@ -50,15 +47,13 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedecodedRows:
-    """Rows in the new file's columns, what improved, and how well the schema fits them."""
-
     rows: pa.RecordBatch
     mended: Counter[ErrorKind]
     recognition: Recognition
 
 
 class Redecoder:
-    """Decodes rows of one file again. `schema` has the new file's columns (`wide_schema`)."""
+    """`schema` has the new file's columns (`wide_schema`)."""
 
     def __init__(self, decoding: Decoding, wanted: RowFilter, *, file: pa.Schema, schema: pa.Schema) -> None:
         self._decoding = decoding
@@ -77,11 +72,10 @@ class Redecoder:
         self._recognizer = Recognizer(decoding.row, schema)
 
     def pieces(self, rows: pa.RecordBatch, kafka: pa.StructArray, records: pa.RecordBatch) -> list[RedecodedRows]:
-        """The new rows in order; several pieces above 2 GiB of a column.
+        """Return new rows in order; several pieces above 2 GiB of a column.
 
-        `kafka` and `records` (of ASSEMBLED) belong to `rows`.
-
-        Raises SchemaRegistryError if an envelope's id can't be looked up.
+        `kafka` and `records` (of ASSEMBLED) belong to `rows`. Raises SchemaRegistryError if an envelope's id can't be
+        looked up.
         """
         try:
             return [self._mend(rows, kafka, records)]

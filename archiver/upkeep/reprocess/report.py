@@ -15,7 +15,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReprocessReport:
-    """What a reprocessing found and did. `commit_id` is None if there was nothing to commit."""
+    """`commit_id` is None if there was nothing to commit."""
 
     topic: str
     table: str
@@ -30,12 +30,11 @@ class ReprocessReport:
 
     @property
     def found(self) -> Counter[ErrorKind]:
-        """The selected poor rows by kind."""
         return sum((result.found for result in self.results), Counter())
 
     @property
     def mended(self) -> Counter[ErrorKind]:
-        """The rows that improved (dry run: would improve), by kind."""
+        """In a dry run, rows that would improve."""
         return sum((result.mended for result in self.results), Counter())
 
     @property

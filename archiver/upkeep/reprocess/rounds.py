@@ -1,4 +1,4 @@
-"""The rounds of one reprocessing: rewrite files until one commit replaces them all.
+"""The rounds of a reprocessing: rewrite files until one commit replaces them all.
 
 Files that other engines rewrite are read again in the next round.
 """
@@ -55,7 +55,7 @@ class ReprocessRounds:
         self.failures: dict[str, ContextError] = {}
 
     def run(self, table: ArchiveTable, change: SchemaChange) -> str | None:
-        """Read, write and commit; return the commit id, None if there is nothing to commit."""
+        """Return the commit id, None if there is nothing to commit."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
             # The table is loaded after that: an erasure waits for runs only that began before it.
             found = in_rounds(
@@ -66,7 +66,7 @@ class ReprocessRounds:
             return found or None
 
     def _round(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
-        """Run one round; return the commit id, empty if there is nothing to commit, None to repeat."""
+        """Return the commit id, empty if there is nothing to commit, None to repeat."""
         self._read_files(table, claims)
         groups = tuple(result.rewritten for result in self.results.values() if result.rewritten)
         if not groups:

@@ -1,4 +1,4 @@
-"""Which rows are selected, and which files may have any, by their manifests."""
+"""The selected rows, and the files that may have any, by manifests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PARTS: Final = {names.KEY: KEY_ID, names.VAL: VAL_ID}
 
 
 class Reach(StrEnum):
-    """Which rows are decoded again: with errors, also with unknown fields, or all of older versions."""
+    """Rows with errors, also with unknown fields, or all of older versions."""
 
     ERRORS = "errors"
     UNRECOGNIZED = "unrecognized"
@@ -36,7 +36,7 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowFilter:
-    """The selected rows. Empty `codes` or `partitions` means all. Offsets are half-open."""
+    """Empty `codes` or `partitions` means all. Offsets are half-open."""
 
     reach: Reach = Reach.ERRORS
     codes: frozenset[str] = frozenset()
@@ -45,7 +45,7 @@ class RowFilter:
     end_offset: int = 2**63 - 1
 
     def candidates(self, files: TableFiles, ids: frozenset[int] | None) -> Iterator[TableFile]:
-        """Files that may have selected rows, by manifest: with non-nulls in the columns `ids` (None: unknown)."""
+        """`ids` are the columns with non-nulls, None if unknown."""
         held = files.columns
         rows, lows, highs = held[columns.ROWS], held[columns.LOW_OFFSET], held[columns.HIGH_OFFSET]
         kept = ~_is_true(pc.or_(pc.less(highs, self.start_offset), pc.greater_equal(lows, self.end_offset)))
@@ -71,14 +71,13 @@ class RowFilter:
         return inside
 
     def errors(self, codes: pa.StringArray) -> Mask:
-        """The rows with a selected code. Null is no code."""
         if not self.codes:
             return _mask(codes.is_valid())
         return _mask(pc.fill_null(pc.is_in(codes, value_set=pa.array(sorted(self.codes))), fill_value=False))
 
 
 def aside_ids(today: RowMapping) -> frozenset[int]:
-    """The `__unrecognized__` columns for fields that get no columns on purpose."""
+    """Return `__unrecognized__` columns of fields that get no columns on purpose."""
     return frozenset(
         each
         for mapping in (today.key, today.value)
@@ -87,7 +86,7 @@ def aside_ids(today: RowMapping) -> frozenset[int]:
 
 
 def table_ids(schema: Schema, reach: Reach, today: RowMapping) -> frozenset[int] | None:
-    """The table columns that are null in every row that isn't poor, None if manifests can't show that."""
+    """Return columns that are null in rows that aren't poor; None if manifests can't show that."""
     if reach is Reach.ALL:
         return None
     parts = [field for field in schema.fields if field.field_id in PARTS.values()]
@@ -111,7 +110,6 @@ def table_ids(schema: Schema, reach: Reach, today: RowMapping) -> frozenset[int]
 
 
 def countable_ids(schema: Schema) -> frozenset[int]:
-    """The columns that `table_ids` may return with any mapping."""
     return frozenset(
         identifier
         for part in schema.fields

@@ -1,4 +1,4 @@
-"""Apply the limits of topics with `expire = "auto"` while a repeating job is idle.
+"""Applies the limits of topics with `expire = "auto"` while a repeating job is idle.
 
 Only whole files are removed. What needs consent waits.
 """
@@ -23,7 +23,7 @@ _LOG = logging.getLogger(__name__)
 def retirement(
     config: Config, observer: ExpireObserver = ignore, *, latest: Callable[[], Config] | None = None
 ) -> Chore:
-    """Make the chore. `latest` reloads the configuration for each turn, so that a new `hold` applies."""
+    """`latest` reloads the configuration for each turn, so that a new `hold` applies."""
     memory = JournalMemory()
 
     def run(turn: ChoreTurn) -> ChoreOutcome:

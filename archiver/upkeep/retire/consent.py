@@ -1,6 +1,6 @@
 """Consent to a retirement: needed under a day, and for more than half of a topic's records.
 
-Kept in the registry for each configured limit; for a command's limits only during the run.
+Kept in the registry for each configured limit; not for a command's limits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ class PlannedRemoval:
 
     @classmethod
     def of(cls, planned: Retirement, files: Iterable[TableFile], known: Mapping[int, int]) -> Self:
-        """Count what a plan removes from these files. `known` are the current first offsets."""
         return cls(
             records=planned.rows + sum(_rows_below(edge, planned.first_offsets) for edge in planned.edges),
             of_records=sum(file.rows for file in files),
@@ -52,7 +51,6 @@ class PlannedRemoval:
         return 2 * self.records > self.of_records
 
     def is_same(self, other: PlannedRemoval | None) -> bool:
-        """Whether the same records are removed, regardless of new records in the table."""
         return other is not None and (self.records, self.spans, self.paths) == (
             other.records,
             other.spans,
@@ -60,14 +58,13 @@ class PlannedRemoval:
         )
 
     def is_within(self, other: PlannedRemoval | None) -> bool:
-        """Whether this is part of the other removal: its rest after a partial commit."""
+        """True for the rest after a partial commit."""
         if other is None or self.records > other.records or not self.paths <= other.paths:
             return False
         return not Cover(_ranges(other)).beyond(_ranges(self))
 
 
 def _ranges(removal: PlannedRemoval) -> Iterator[OffsetRange]:
-    """Yield the offsets that go. Of some partitions none go."""
     for partition, start, end in removal.spans:
         if start < end:
             yield OffsetRange.half_open(partition, start, end)
@@ -83,10 +80,7 @@ def _rows_below(edge: Component, first_offsets: Mapping[int, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetirementConsent:
-    """Who agrees to the retirement of one topic.
-
-    `configured` is None if the command names limits. `seconds` is the age of the youngest records to remove.
-    """
+    """`configured` is None if the command names limits. `seconds` is the lowest removed age."""
 
     topic: TopicRow
     registry: Registry
@@ -107,7 +101,6 @@ class RetirementConsent:
         by: str,
         now: float,
     ) -> Self:
-        """The consent to the limits of a topic's section, or of the command."""
         seconds = settings.retention
         if named is not None:
             seconds = None if named.time_ms is None else now - named.time_ms / 1_000
@@ -121,7 +114,7 @@ class RetirementConsent:
         )
 
     def reasons(self, removal: PlannedRemoval) -> tuple[str, ...]:
-        """Why this retirement needs consent; empty if it needs none or the configured limits have it."""
+        """Empty if no consent is needed or the configured limits have it."""
         found = []
         if self.seconds is not None and self.seconds < SHORT_RETENTION:
             found.append(short_retention(self.configured or "--before"))
@@ -133,7 +126,7 @@ class RetirementConsent:
         return () if stored is not None and stored.is_given else tuple(found)
 
     def check(self, removal: PlannedRemoval, *, is_repeated: bool = False) -> None:
-        """Ask for consent if needed or a person is present. Raises ConsentMissing.
+        """Request consent if needed or a person is present. Raises ConsentMissing.
 
         Consent to configured limits is kept in the registry.
         """

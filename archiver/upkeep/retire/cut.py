@@ -21,7 +21,7 @@ END: int = 2**62
 class RetireLimits:
     """Records before `time_ms` or `offset`, and the oldest beyond `size_bytes` per partition.
 
-    None is no limit. Empty `partitions` means all.
+    Empty `partitions` means all.
     """
 
     time_ms: int | None = None
@@ -36,7 +36,7 @@ class RetireLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetireCut:
-    """An intended first offset: the limits retire no record from it on."""
+    """The limits retire no record from `offset` on."""
 
     partition: int
     offset: int
@@ -45,7 +45,7 @@ class RetireCut:
 def whole_file_cuts(
     limits: RetireLimits, files: Collection[TableFile], offsets: Mapping[int, PartitionOffset]
 ) -> dict[int, int]:
-    """The first offset of each partition if only whole files are retired. A file without bounds keeps everything."""
+    """Retire whole files only. A file without bounds keeps everything."""
     chosen = {
         partition: reached.next_offset
         for partition, reached in offsets.items()
@@ -69,7 +69,7 @@ def whole_file_cuts(
 
 
 def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile], partitions: Collection[int]) -> dict[int, int]:
-    """The end offsets, by partition, of files that begin below the cuts.
+    """Return end offsets of files that begin below the cuts.
 
     `partitions` must be all of the topic: foreign files mix them, and each row must be accounted for.
     """
@@ -97,7 +97,6 @@ def _by_partition(files: Iterable[TableFile], chosen: Collection[int]) -> dict[i
 
 
 def _by_size(files: Iterable[TableFile], most: int, end: int) -> int:
-    """The lowest remaining offset if the oldest files go while the rest has at least `most` bytes."""
     oldest_first = list(files)
     total = sum(map(_share, oldest_first))
     for file in oldest_first:
@@ -108,7 +107,7 @@ def _by_size(files: Iterable[TableFile], most: int, end: int) -> int:
 
 
 def _share(file: TableFile) -> int:
-    """A file's size in one of its partitions: files of several count in equal parts."""
+    """Files of several partitions count in equal parts."""
     at = file.partitions
     return file.size_bytes // (1 if at is None else at.high - at.low + 1)
 

@@ -1,4 +1,4 @@
-"""The exact first offset for a time, if rows at the edge of a file are removed too."""
+"""The exact first offset for a time, at the edge of a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from schema_mapping.errors import ContextError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YoungOffsets:
-    """The lowest young offset of each partition, else its end. Unreadable files may be young: `failures` by path."""
+    """The lowest young offset of each partition, else its end. Unreadable files may be young."""
 
     offsets: Mapping[int, int]
     failures: Mapping[str, ContextError]
@@ -31,7 +31,6 @@ class YoungOffsets:
 def first_young_offsets(
     time_ms: int, ends: Mapping[int, int], files: Sequence[TableFile], target: TopicFiles
 ) -> YoungOffsets:
-    """Find the young offsets. Reads the first files of a partition that may have older and younger rows."""
     storage = target.storage()
     micros = time_ms * MICROS
     young = sorted(

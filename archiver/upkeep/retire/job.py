@@ -64,7 +64,7 @@ REASON: Final = "expire"
 class ExpireOptions:
     """`rows` also removes older rows of mixed files. Nothing starts after `is_over`.
 
-    The default time is this machine's, confirmed by Postgres.
+    The default `clock` is this machine's, confirmed by Postgres.
     """
 
     rows: bool = False
@@ -75,9 +75,9 @@ class ExpireOptions:
 
 
 class Expire:
-    """Retire records of `topics`, by default all registered and configured.
+    """By default all topics that are registered and configured.
 
-    Default `limits` are `retention` and `retention_size`. With `rows`, mixed files are rewritten.
+    Default `limits` are `retention` and `retention_size`.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Expire:
 
 
 def limits_of(settings: TopicConfig, now: float) -> RetireLimits:
-    """The limits of a topic's section at this time (seconds since 1970)."""
+    """`now` is in seconds since 1970."""
     time_ms = None if settings.retention is None else int((now - settings.retention) * 1_000)
     return RetireLimits(time_ms=time_ms, size_bytes=settings.retention_size)
 
@@ -171,9 +171,9 @@ class TopicExpiry(RemovalWork):
     is_over: Callable[[], bool] = never
 
     def run(self, limits: RetireLimits, report: TopicRetired, *, rows: bool = False, dry_run: bool = False) -> None:
-        """Retire by these limits, and delete files retired before.
+        """Retire by these limits, and delete files retired before. Fills `report`.
 
-        Fills `report`. Raises TableError, RegistryError and StorageError.
+        Raises TableError, RegistryError and StorageError.
         """
         table = self.table
         if not dry_run:
@@ -283,7 +283,7 @@ class TopicExpiry(RemovalWork):
     def _commit(
         self, planned: Retirement, known: Mapping[str, TableFile], report: TopicRetired, claims: UploadClaims
     ) -> bool:
-        """False if other engines changed a file."""
+        """Return False if other engines changed a file."""
         table = self.catalog.reload(self.table)
         planned, edges = self._edges(planned, table, report, claims)
 
@@ -324,7 +324,7 @@ class TopicExpiry(RemovalWork):
     def _edges(
         self, planned: Retirement, table: ArchiveTable, report: TopicRetired, claims: UploadClaims
     ) -> tuple[Retirement, list[RewriteGroup]]:
-        """Rewrite the edge files. A component that fails stays, and its partitions begin with it."""
+        """A component that fails stays, and its partitions begin with it."""
         removal = Removal(condition=Below(planned.first_offsets), fate="retired", why=_why(planned.first_offsets))
         made, failed = dict[int, RemovalResult](), list[Component]()
         for component, outcome in self.remove(planned.edges, removal, table, claims):

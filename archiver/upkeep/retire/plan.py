@@ -1,7 +1,7 @@
 """The ranges and files that a retention removes, and the resulting first offsets.
 
-Everything below goes, everything above stays, after each commit too: so unremovable files and legal holds keep all
-later records.
+Everything below goes, everything above stays, after each commit too: unremovable files and legal holds keep all later
+records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from catalog.registry.removable import RemovableRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retirement:
-    """Whole components, and `edges` with rows on both sides.
+    """Whole components, and `edges` with rows on both sides, which counts leave out.
 
     `held`: hold ids by partition that they limit. `kept`: paths of limiting files without known records.
     """
@@ -34,17 +34,14 @@ class Retirement:
 
     @property
     def files(self) -> int:
-        """Without edge files."""
         return sum(len(each.files) for each in self.going)
 
     @property
     def rows(self) -> int:
-        """Without the rows of edge files."""
         return sum(each.rows for each in self.going)
 
     @property
     def size_bytes(self) -> int:
-        """Without edge files."""
         return sum(each.size_bytes for each in self.going)
 
 
@@ -57,7 +54,7 @@ def retirement(
     known: Mapping[int, int],
     rows: bool = False,
 ) -> Retirement:
-    """Plan what goes below the cuts. `ranges` may have records in files that begin below.
+    """`ranges` may have records in files that begin below the cuts.
 
     With `rows`, partitions begin exactly at the cuts, and mixed files are rewritten.
     """
@@ -91,7 +88,6 @@ def retirement(
 
 
 def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int, int]) -> dict[int, str]:
-    """Lower first offsets to what holds cover; return the limiting holds by partition."""
     held: dict[int, str] = {}
     for partition, offset in tuple(wanted.items()):
         above = known.get(partition, 0)
@@ -117,10 +113,7 @@ def _has_rows_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
 
 
 def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
-    """The rewrites that remove these components with all rows.
-
-    A component without files needs none: offsets below the first ones count as retired.
-    """
+    """A component without files needs no rewrite: offsets below first offsets count as retired."""
     return tuple(
         RewriteGroup(
             paths=tuple(file.path for file in each.files),
@@ -166,7 +159,6 @@ def _is_unbounded(each: Component) -> bool:
 
 
 def _begin_with(file: TableFile, first_offsets: dict[int, int]) -> list[int]:
-    """Lower first offsets to the file's first record; return the affected partitions."""
     low, at = (file.offsets.low if file.offsets else 0), file.partitions
     found = [
         partition
@@ -184,7 +176,7 @@ BATCH: Final = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """What one commit removes, and the first offsets it sets. The last one adds the rewritten files."""
+    """The last batch adds the rewritten files."""
 
     going: tuple[Component, ...]
     first_offsets: Mapping[int, int]
@@ -198,9 +190,9 @@ def in_batches(
     first_offsets: Mapping[int, int],
     known: Mapping[int, int],
 ) -> Iterator[Batch]:
-    """The commits that remove these components, oldest first.
+    """Yield commits, oldest first. A component with a range above a later one waits for it.
 
-    `edges` are rewritten; `known` are current first offsets. A component with a range above a later one waits for it.
+    `edges` are rewritten; `known` are current first offsets.
     """
     ordered = sorted(going, key=_place)
     waiting: list[Component] = []
@@ -221,7 +213,7 @@ def in_batches(
 
 
 def without_failed(planned: Retirement, failed: Sequence[Component], known: Mapping[int, int]) -> Retirement:
-    """The retirement without failed edges and everything above them.
+    """Leave out failed edges and everything above them.
 
     Edges rewritten for higher first offsets stay too.
     """

@@ -18,8 +18,8 @@ class TopicRetired:
     """Filled during the run. `rows` and `files` left the table; `rewritten` counts edge files.
 
     `held` and `kept` are the limiting holds and files by partition; a hold is a failure only if `is_asked`: the command
-    named the limits. `journal` is None if summing up was skipped or failed. `stopped` if time ran out. `needs_consent`
-    is why a dry run would ask. `has_limits` is false if nothing says what may go.
+    named the limits. `journal` is None if summing up was skipped or failed. `needs_consent` is why a dry run would need
+    consent. `has_limits` is false without any limit.
     """
 
     topic: str
@@ -43,7 +43,6 @@ class TopicRetired:
 
     @property
     def succeeded(self) -> bool:
-        """Whether everything requested was removed, and no file was in the way."""
         is_done = self.error is None and not self.failures and not self.purged.failures
         return is_done and not self.kept and not (self.is_asked and self.held)
 
@@ -60,14 +59,13 @@ class ExpireReport:
 
     @property
     def only_lacks_consent(self) -> bool:
-        """Whether nothing failed except for missing consent."""
         failed = [topic for topic in self.topics if not topic.succeeded]
         return bool(failed) and all(isinstance(topic.error, ConsentMissing) for topic in failed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetirementPlanned:
-    """These files and rows are to be removed. Repeated if other engines change the table."""
+    """Repeated if other engines change the table."""
 
     topic: str
     files: int

@@ -1,4 +1,4 @@
-"""Compare proven records with the brokers' records, by range: digests first, then records."""
+"""Compares proven records with the brokers' records: digests first, then records."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TASK_ROWS: Final = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogState:
-    """A topic on the brokers: log starts, and whether compaction may apply (None if unknown)."""
+    """`starts` are log starts. `is_compacted` is None if unknown."""
 
     topic_id: UUID | None
     starts: Mapping[int, int]
@@ -40,7 +40,7 @@ class LogState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvenCut:
-    """A cut of proven records: count, digest, and the files that may have some."""
+    """`files` may have some of the records."""
 
     cut: TallyCut
     rows: int
@@ -71,7 +71,7 @@ class Compared:
 
 
 def log_state(kafka: Mapping[str, str], archived: TopicRow, partitions: Sequence[int]) -> LogState | Fault:
-    """Describe a topic, or return a fault if it isn't the archived one. Raises SourceError."""
+    """Return a fault if the topic isn't the archived one. Raises SourceError."""
     topic = archived.topic
     with BrokerClient(kafka) as brokers:
         if (found := brokers.cluster_id()) != archived.cluster_id:
@@ -97,7 +97,7 @@ def log_state(kafka: Mapping[str, str], archived: TopicRow, partitions: Sequence
 
 
 def compare_cuts(task: CompareTask) -> Compared:
-    """Compare the cuts of a task. Raises SourceError if the brokers don't answer."""
+    """Raise SourceError if the brokers don't answer."""
     faults: list[Fault] = []
     rows = compacted = 0
     topic = task.target.topic
@@ -120,7 +120,7 @@ def compare_cuts(task: CompareTask) -> Compared:
 def tasks_of(
     cuts: Sequence[ProvenCut], target: VerifyTarget, kafka: Mapping[str, str], state: LogState
 ) -> Iterator[CompareTask]:
-    """The tasks for proven cuts that the log still has from their start."""
+    """Leave out cuts whose start the log no longer has."""
     group: list[ProvenCut] = []
     for cut in sorted(cuts, key=lambda each: each.cut):
         start = state.starts.get(cut.cut.partition)
@@ -136,7 +136,6 @@ def tasks_of(
 
 
 def failed(task: CompareTask, error: ContextError | None) -> Fault:
-    """The fault of a task that couldn't read from the brokers."""
     first, last = task.cuts[0].cut, task.cuts[-1].cut
     whole = TallyCut(partition=first.partition, start_offset=first.start_offset, end_offset=last.end_offset)
     return _fault(whole, f"the log couldn't be read: {error}")

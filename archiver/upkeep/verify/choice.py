@@ -1,4 +1,4 @@
-"""The ranges of a topic to verify: all, ranges of given offsets or times, or a sample."""
+"""The ranges to verify: all, ranges of given offsets or times, or a sample."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class VerifyChoice:
         seed: int = 0,
         where: str | None = None,
     ) -> VerifyChoice:
-        """Parse a person's options. Raises ConfigError if they are invalid."""
+        """Raise ConfigError for invalid options."""
         return cls(
             selection=Selection.parse(start=start, end=end, partitions=partitions, where=where),
             sample=1.0 if sample is None else _share(sample),
@@ -61,7 +61,7 @@ class VerifyChoice:
     def of(
         self, ranges: Sequence[ClaimedRange], table: ArchiveTable, files: TableFiles, formats: SegmentFormats
     ) -> frozenset[int]:
-        """The indexes of the chosen ranges. Raises ConfigError."""
+        """Return indexes of ranges. Raises ConfigError."""
         if self.is_all:
             return frozenset(range(len(ranges)))
         chosen = self.selection.partitions
@@ -93,14 +93,14 @@ class VerifyChoice:
 
 @dataclass(frozen=True, slots=True)
 class MatchingRanges:
-    """The indexes of ranges with matching records. `doubt` says what could not be judged."""
+    """`doubt` says what could not be judged."""
 
     places: frozenset[int]
     doubt: str | None
 
     @classmethod
     def find(cls, archive: TopicArchive, selection: Selection, ranges: Sequence[ClaimedRange]) -> Self:
-        """Read the records that may match. Raises ConfigError, StorageError and CatalogError."""
+        """Raise ConfigError, StorageError and CatalogError."""
         selected, found = SelectedRecords.of(archive, selection), set[int]()
         for wanted in selection.resolve(archive):
             places = [place for place, each in enumerate(ranges) if each.range.partition == wanted.partition]

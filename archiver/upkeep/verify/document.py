@@ -1,4 +1,4 @@
-"""The report as documents: JSON that can be signed and checked, and a page for people."""
+"""The report as documents: JSON that can be signed, and a page for people."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REPORT: Final = "report"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedReport:
-    """A checked report and the key that signed it (None: only its roots were checked)."""
+    """`key_id` is None if only the roots were checked."""
 
     report: Mapping[str, Any]
     key_id: str | None
@@ -40,7 +40,7 @@ class CheckedReport:
 
 
 def document_of(report: VerifyReport) -> dict[str, Any]:
-    """The report as JSON values, without fractions."""
+    """Return JSON values, without fractions."""
     return {
         "format": FORMAT,
         "kind": KIND,
@@ -80,7 +80,7 @@ def topic_json(topic: VerifiedTopic) -> dict[str, Any]:
 
 
 def write_report(report: VerifyReport, path: Path, key: SigningKey | None) -> tuple[str, ...]:
-    """Write the JSON, and the page as Markdown and HTML, each atomically; return their paths."""
+    """Write JSON, Markdown and HTML, each atomically; return their paths."""
     document = document_of(report)
     signed: dict[str, Any] = {"report": document, "signature": key.sign(document).to_json() if key else None}
     page, html = (path.with_name(path.name + suffix) for suffix in (PAGE, HTML))
@@ -92,10 +92,9 @@ def write_report(report: VerifyReport, path: Path, key: SigningKey | None) -> tu
 
 
 def check_report(path: Path, public_key: Path | None) -> CheckedReport:
-    """Check a report's signature and roots.
+    """Check signature and roots. Without a key only the roots: a forger could recompute them.
 
-    Raises SignatureInvalid if it was changed, ConfigError if unreadable. Without a key only the roots are checked,
-    which a forger could recompute.
+    Raises SignatureInvalid if the report was changed, ConfigError if unreadable.
     """
     try:
         value = json.loads(path.read_bytes())

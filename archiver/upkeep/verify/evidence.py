@@ -1,4 +1,4 @@
-"""The ranges that the table must have, by journal, registry and footers, and their contradictions."""
+"""The ranges that the table must have, by journal, registry and footers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Witness(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedRange:
-    """A range that the table must have, and its source. An `is_unknown` range is known by its rows alone.
+    """An `is_unknown` range is known by its rows alone.
 
     Rows at `accepted` spans were accepted as gone. Rows below `first_offset` were retired.
     """
@@ -49,7 +49,7 @@ class ClaimedRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The ranges, disjoint and sorted, the known first offsets of partitions, and contradictions.
+    """`ranges` are disjoint and sorted; `starts` are known first offsets, `faults` contradictions.
 
     `named` are the first offsets that retained snapshots name.
     """
@@ -61,7 +61,6 @@ class Evidence:
     named: Mapping[int, int] = field(default_factory=dict)
 
     def open_spans(self) -> dict[int, list[tuple[int, int]]]:
-        """The offsets below the archive's end without a range, by partition."""
         found = {}
         for partition, end in self.ends.items():
             covered = [range_.range.offsets for range_ in self.ranges if range_.range.partition == partition]
@@ -74,9 +73,9 @@ class Evidence:
     def with_footers(
         self, claims: Mapping[str, tuple[FileClaim, DataFileInfo]], journal: JournalSurvey | None, *, late: LateEntry
     ) -> Evidence:
-        """This evidence with ranges that only footers name.
+        """Add ranges that only footers name.
 
-        Faults of the `journal`, unless it is younger or lacks the `late` entry.
+        These are faults of the `journal`, unless it is younger or lacks the `late` entry.
         """
         spans = self.open_spans()
         found = [
@@ -92,7 +91,6 @@ class Evidence:
 
 
 def evidence_of(sources: VerifySources) -> Evidence:
-    """Combine what journal and registry say of the offsets that the table claims."""
     ends = {partition: each.next_offset for partition, each in sources.table.offsets.items()}
     faults = [
         Fault(kind=FaultKind.JOURNAL, message=str(error), file=path)
@@ -155,7 +153,7 @@ def _with_acts(
 def _beyond(
     reach: Mapping[int, PartitionOffset], journaled: Iterable[StoredRange], registered: Iterable[StoredRange]
 ) -> Iterator[Fault]:
-    """Partitions of which journal or registry know more than the table: its catalog was rolled back."""
+    """Journal or registry may know more than the table: its catalog was rolled back."""
     ends: dict[int, int] = {}
     for one in (*journaled, *registered):
         ends[one.partition] = max(one.end_offset, ends.get(one.partition, 0))
@@ -173,14 +171,13 @@ def _beyond(
 
 
 def _first_named(sources: VerifySources) -> dict[int, int]:
-    """The first offsets that retained snapshots name, above what is retired."""
     retired = sources.table.first_offsets
     first = first_archived(sources.table.iceberg.metadata)
     return {partition: max(start, retired.get(partition, 0)) for partition, start in first.items()}
 
 
 def _starts(journal: JournalSurvey) -> dict[int, int]:
-    """The first offsets of partitions. The last start counts: nothing was staged before it was written."""
+    """The last start counts: nothing was staged before it was written."""
     found: dict[int, int] = {}
     for each in journal.starts:
         for partition, start in each.starts.items():
@@ -216,7 +213,7 @@ def _unjournaled(one: StoredRange) -> Fault:
 
 
 def contradictions(journaled: Sequence[StoredRange], registered: Sequence[StoredRange]) -> Iterator[Fault]:
-    """Borders may differ: a rebuild takes the borders of the files that the table was rolled back to."""
+    """Borders may differ: a rebuild takes borders of files that the table was rolled back to."""
     cover = Cover(map(OffsetRange.of_range, journaled))
     different = [
         difference

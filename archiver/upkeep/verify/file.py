@@ -1,7 +1,7 @@
 """The task of a verification: read files whole and digest their records as in a replay.
 
-Every page's checksum is verified. Two files are read at a time: each holds a batch and up to 8 MiB, or of a larger file
-the needed chunks of one row group and up to 8 MiB of further chunks (or one larger chunk).
+Every page's checksum is verified. Two files are read at a time: each holds a batch and up to 8 MiB, or one row group's
+chunks and up to 8 MiB (or one larger chunk) of further ones.
 """
 
 from __future__ import annotations
@@ -56,10 +56,7 @@ class VerifyTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedFile:
-    """A file's rows (including `deleted`), pieces of live rows, and faults.
-
-    Without `is_read`, `pieces` are partial.
-    """
+    """`rows` include `deleted`, `pieces` are of live rows, partial without `is_read`."""
 
     path: str
     size_bytes: int
@@ -94,7 +91,7 @@ _PLAIN = ("path", "size_bytes", "modified_ms", "rows", "deleted", "is_intact", "
 
 
 def verify_files(task: VerifyTask) -> tuple[VerifiedFile, ...]:
-    """Read the files of a task. Failures are in the results."""
+    """Failures are in the results."""
     target = task.target
     storage = target.storage()
     pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="verify")
@@ -112,8 +109,6 @@ def _read(target: VerifyTarget, storage: TopicStorage, wanted: FileToRead) -> Ve
 
 
 class _FileReading:
-    """The reading of one file. With an `ahead` executor, the next batch is read while the current one is hashed."""
-
     def __init__(
         self, target: VerifyTarget, storage: TopicStorage, wanted: FileToRead, ahead: Executor | None = None
     ) -> None:

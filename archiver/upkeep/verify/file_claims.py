@@ -1,4 +1,4 @@
-"""Check the claims of a data file's footer against its rows and its topic."""
+"""Check a footer's claims against the file's rows and topic."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from archiver.upkeep.verify.findings import Fault, FaultKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """The topic that a table archives, by its properties."""
-
     cluster_id: str
     topic: str
     topic_id: str
@@ -61,8 +59,6 @@ _OF_CLAIM: Final = tuple(field.name for field in fields(FileClaim))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsOfFile:
-    """What was found in a file's rows. Bounds are None if it has none."""
-
     path: str
     digest: str
     partitions: ValueBounds | None
@@ -72,7 +68,6 @@ class RowsOfFile:
 def check_claim(
     claim: FileClaim, metadata: SegmentMetadata, rows: RowsOfFile, *, identity: Identity, mappings: Mapping[int, str]
 ) -> Iterator[Fault]:
-    """Check a footer against the file's rows: digest, partitions and offsets."""
     origin, partitions, offsets = metadata.origin, rows.partitions, rows.offsets
     place = {"partition": claim.partition, "start_offset": claim.start_offset, "end_offset": claim.end_offset}
     if origin is not None:

@@ -1,4 +1,4 @@
-"""The findings of a verification: proven offsets, gaps and faults. Values that become JSON."""
+"""The findings of a verification."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """A fault: what, where, and what to do. Offsets are half-open."""
+    """`message` says what to do, too. Offsets are half-open."""
 
     kind: FaultKind
     message: str
@@ -58,7 +58,6 @@ class Fault:
         return " ".join([*parts, *([self.file] if self.file else [])])
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values, without unknown ones."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
@@ -67,7 +66,7 @@ class Fault:
 
 
 class GapKind(StrEnum):
-    """Why the table has no record at covered offsets, or why its records aren't proven."""
+    """Why the table has no record at offsets, or why its records aren't proven."""
 
     NO_RECORD = "no record in Kafka"
     """Transaction markers, aborted transactions, and records that Kafka's compaction had removed."""
@@ -85,7 +84,7 @@ class GapKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """Half-open offsets without proven records, and their number.
+    """Half-open offsets without proven records, and their `count`.
 
     Of erased, retired and deleted records only number and range are known.
     """
@@ -111,7 +110,7 @@ class Proof(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proven:
-    """Half-open offsets whose records are in the table as archived: number and digest."""
+    """Half-open offsets whose records are in the table as archived."""
 
     partition: int
     start_offset: int

@@ -1,4 +1,4 @@
-"""Which first offsets of a table journal or registry prove: other engines can change its property."""
+"""First offsets of a table that journal or registry prove: other engines can change its property."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from catalog.iceberg import properties as keys
 
 
 def proven_first_offsets(sources: VerifySources, journaled: Mapping[int, int]) -> dict[int, int]:
-    """The table's first offsets, bounded by the offsets that journal or registry name."""
     registered = sources.registry.proven_offsets if sources.registry else {}
     highest = _highest(journaled, registered)
     return {
@@ -23,7 +22,7 @@ def proven_first_offsets(sources: VerifySources, journaled: Mapping[int, int]) -
 def unnamed_first_offsets(
     sources: VerifySources, journaled: Mapping[int, int], starts: Mapping[int, int]
 ) -> Iterator[Fault]:
-    """A fault for each first offset that is in the table alone.
+    """Yield a fault for each first offset that is in the table alone.
 
     Without a registry, only if the journal is as old as the partition and not late.
     """

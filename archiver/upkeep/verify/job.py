@@ -1,4 +1,4 @@
-"""`archiver verify`: read a table whole, and show that it has what was archived (docs/verify.md).
+"""`archiver verify`: show that a table has what was archived (docs/verify.md).
 
 Changes only its state on local disk. Faults of a file or topic don't stop the remaining ones.
 """
@@ -53,7 +53,7 @@ RESUMES_FOR: Final = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyOptions:
-    """`metadata` (file or folder) replaces the catalog. `compares` includes brokers.
+    """`metadata` (file or folder) replaces the catalog. `compares` reads the brokers.
 
     `resumes` continues an unfinished run.
     """
@@ -66,11 +66,7 @@ class VerifyOptions:
 
 
 class Verify:
-    """Verify `topics`, by default all configured and matching archived ones.
-
-    `metadata` (file or folder) replaces the catalog, `compares` reads the brokers, `resumes` continues an unfinished
-    run.
-    """
+    """By default all configured and matching archived topics."""
 
     def __init__(
         self,
@@ -90,7 +86,7 @@ class Verify:
         self._engine = engine
 
     def run(self) -> VerifyReport:
-        """Verify topic by topic. Faults are in the report. Raises ConfigError before any work."""
+        """Faults are in the report. Raises ConfigError before any work."""
         started = time.monotonic()
         topics: list[VerifiedTopic] = []
         failed: list[TopicFailed] = []

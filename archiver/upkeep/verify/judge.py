@@ -1,4 +1,4 @@
-"""Decide what is proven: compare the files' content with the expected, range by range. No I/O."""
+"""Decides what is proven: compares found and expected content by range. No I/O."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BEYOND = (
 
 @dataclass(slots=True, kw_only=True)
 class Judgement:
-    """The decisions. `whole` are the proven ranges without gone records; `proven` has all."""
+    """`whole` are the proven ranges without gone records."""
 
     proven: list[Proven] = field(default_factory=list)
     whole: list[Proven] = field(default_factory=list)
@@ -41,10 +41,7 @@ class Judgement:
 
 
 class Judge:
-    """Judges ranges by the table's `files` and their `results`.
-
-    Ranges not `selected` become gaps of the kind `NOT_READ`.
-    """
+    """Ranges not `selected` become gaps of the kind `NOT_READ`."""
 
     def __init__(
         self,
@@ -73,7 +70,7 @@ class Judge:
         self._names = {file_name(path) for path in files}
 
     def judge(self, cuts: Mapping[int, Sequence[TallyCut]]) -> Judgement:
-        """Judge every range. `cuts` are by the index of their range."""
+        """`cuts` are by the index of their range."""
         found = Judgement()
         for place, claimed in enumerate(self._evidence.ranges):
             one = claimed.range
@@ -200,10 +197,7 @@ class Judge:
         return _cut_of(one) in self._owners.get(file_name(path), ())
 
     def _beyond(self) -> Iterator[Fault]:
-        """Rows outside all ranges.
-
-        Below the table's offsets they are unknown, never foreign: these were archived.
-        """
+        """Rows below the table's offsets are unknown, never foreign: these were archived."""
         unselected = [each.range for place, each in enumerate(self._evidence.ranges) if place not in self._selected]
         for path, piece in self._outside:
             cut = piece.cut
@@ -294,7 +288,7 @@ def _without_word(one: StoredRange, count: int) -> Fault:
 
 
 def _rows_back(claimed: ClaimedRange, pieces: Iterable[TallyPiece]) -> int:
-    """The rows at accepted offsets. Cuts end at the borders of these."""
+    """Cuts end at the borders of accepted offsets."""
     starts = [start for start, _ in claimed.accepted]
     back = 0
     for piece in pieces:
@@ -305,7 +299,7 @@ def _rows_back(claimed: ClaimedRange, pieces: Iterable[TallyPiece]) -> int:
 
 
 def _retired_below(claimed: ClaimedRange, pieces: Iterable[TallyPiece], missing: int) -> int:
-    """The missing rows if each offset from the first offset on has one row: then all lie below it."""
+    """If each offset from the first offset on has one row, all missing rows lie below it."""
     one, first = claimed.range, claimed.first_offset
     if missing <= 0 or not one.start_offset < first < one.end_offset:
         return 0
@@ -325,7 +319,6 @@ def _length(spans: Iterable[tuple[int, int]]) -> int:
 
 
 def gone_of(one: StoredRange) -> list[Gap]:
-    """The records of a range that are gone on purpose or as accepted."""
     counts = {
         GapKind.ERASED: sum(file.erased for file in one.files),
         GapKind.LOST: sum(file.lost for file in one.files),

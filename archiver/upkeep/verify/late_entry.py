@@ -19,24 +19,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LateEntry:
-    """A commit without an entry, and its span of offsets by partition. Empty if there is none."""
+    """A commit without an entry, and its offsets; empty if there is none."""
 
     commit_id: str | None = None
     spans: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
     def has(self, partition: int, start: int, end: int) -> bool:
-        """Whether the commit added these offsets."""
         first, last = self.spans.get(partition, (0, 0))
         return first <= start and end <= last
 
     def overlaps(self, partition: int, start: int, end: int) -> bool:
-        """Whether the commit added some of these offsets: a compaction may have merged its ranges."""
+        """A compaction may have merged the commit's ranges."""
         first, last = self.spans.get(partition, (0, 0))
         return first < end and start < last
 
 
 def late_entry(sources: VerifySources) -> LateEntry:
-    """The newest commit of ranges, if its entry may be missing."""
     journaled = {commit.commit_id for _, commit in sources.journal.commits}
     for snapshot in history(sources.table.iceberg.metadata):
         summary = summary_of(snapshot)

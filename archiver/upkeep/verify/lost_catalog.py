@@ -1,4 +1,4 @@
-"""Find a table without its catalog: the newest metadata file in the folder that the journal names.
+"""Find a table without its catalog: the newest metadata file in the journal's folder.
 
 It may be of a commit that never landed, so the report names it.
 """
@@ -31,10 +31,7 @@ _ZIPPED: Final = ".gz.metadata.json"
 
 
 def find_table(config: Config, topic: str, metadata: str | None = None) -> ArchiveTable:
-    """The table by `metadata` or the journal.
-
-    Raises NotArchived, UpkeepError if metadata can't be read, StorageError and TableError.
-    """
+    """Raise NotArchived, StorageError, TableError, and UpkeepError if metadata can't be read."""
     settings, objects = config.topic(topic), ObjectStore.of(config.catalog)
     uuid: UUID | None = None
     if metadata is not None and metadata.endswith(_SUFFIX):
@@ -51,7 +48,7 @@ def find_table(config: Config, topic: str, metadata: str | None = None) -> Archi
 
 
 def _from_journal(config: Config, topic: str) -> tuple[UUID, list[str]]:
-    """The table's UUID (the one with the last commit) and the folders that may hold its metadata."""
+    """Return the UUID with the last commit, and folders of metadata."""
     table, journal = config.topic(topic).table, Journal.of(config)
     known: dict[UUID, str] = {}
     if journal.root is not None:

@@ -1,4 +1,4 @@
-"""The report as a Markdown page, made from the report's JSON alone."""
+"""The report as a Markdown page, made from its JSON alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Have the files of a table read, in tasks of similar size; files proven by an earlier run are left out."""
+"""Reads a table's files in tasks of similar size, without files proven by an earlier run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FileReading:
     _wanted: dict[str, FileToRead] = field(default_factory=dict)
 
     def read(self, wanted: Sequence[FileToRead]) -> None:
-        """Read these files unless their results are known. Forgets results of other files."""
+        """Forgets results of other files."""
         known = {each.file.path for each in wanted if self._wanted.get(each.file.path) == each}
         self.results = {path: each for path, each in self.results.items() if path in known}
         self._wanted = {each.file.path: each for each in wanted}
@@ -83,7 +83,6 @@ class FileReading:
     def _run(
         self, engine: Engine, batches: Sequence[tuple[FileToRead, ...]], *, is_last: bool = False
     ) -> list[FileToRead]:
-        """Return the files worth another try."""
         again: list[FileToRead] = []
         if not batches:
             return again
@@ -115,7 +114,6 @@ class FileReading:
         return again
 
     def missing(self) -> list[str]:
-        """The paths of files missing in the store."""
         return [
             path
             for path, each in self.results.items()
@@ -124,8 +122,6 @@ class FileReading:
 
 
 class CutIndex:
-    """The cuts of chosen ranges, and the cuts of which a file may have records."""
-
     def __init__(self, cuts: Sequence[TallyCut], owners: Mapping[str, Sequence[TallyCut]]) -> None:
         """`owners` are the cuts of ranges that name a file, by file name."""
         self._by_partition: dict[int, list[TallyCut]] = {}
@@ -141,7 +137,7 @@ class CutIndex:
         self._owners = owners
 
     def of(self, file: TableFile) -> tuple[TallyCut, ...]:
-        """The cuts by manifest bounds and by naming range: either may have been tampered with."""
+        """By manifest bounds and by naming range: either may have been tampered with."""
         found = set(self._owners.get(file_name(file.path), ()))
         for partition, those in self._by_partition.items():
             if file.partitions is not None and not file.partitions.low <= partition <= file.partitions.high:
@@ -156,7 +152,7 @@ class CutIndex:
 
 
 def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ...]]:
-    """Group files into tasks, largest first, so that the last tasks are small."""
+    """Largest first, so that the last tasks are small."""
     share = slots * _TASKS_PER_SLOT
     least = _LEAST_BYTES if slots == 1 else 1
     most_bytes = max(least, min(TASK_BYTES, sum(file.file.size_bytes for file in files) // share))

@@ -16,7 +16,7 @@ from catalog.digests import DIGEST_ALGORITHM, digest_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedPartition:
-    """Proven spans (joined) and gaps of a partition. Offsets are half-open."""
+    """Spans in `proven` are joined. Offsets are half-open."""
 
     partition: int
     end_offset: int
@@ -30,10 +30,9 @@ class VerifiedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifiedTopic:
-    """The findings of a topic. `sources` says what was read.
+    """`sources` says what was read, `resumed_files` by an earlier run.
 
-    `resumed_files` were read by an earlier run. `moved_rows` are proven records in foreign files. `compared_rows` is
-    None without brokers.
+    `moved_rows` are proven records in foreign files. `compared_rows` is None without brokers.
     """
 
     topic: str
@@ -63,12 +62,12 @@ class VerifiedTopic:
 
     @property
     def digest(self) -> str:
-        """The digest of all proven records (docs/digest.md)."""
+        """Of all proven records (docs/digest.md)."""
         return digest_text(sum(int(each.digest, 16) for partition in self.partitions for each in partition.proven))
 
     @property
     def root(self) -> str:
-        """The root digest: SHA-256 of the proven offsets with number and digest of their records.
+        """SHA-256 of the proven offsets with number and digest of their records.
 
         Independent of files: unchanged by a compaction.
         """
@@ -102,7 +101,7 @@ class VerifyReport:
 def root_of(
     *, cluster_id: str, topic: str, topic_id: str, partitions: Mapping[int, Sequence[Mapping[str, Any]]]
 ) -> str:
-    """The root digest of a topic from the proven spans of its report, as docs/verify.md defines it."""
+    """As docs/verify.md defines it."""
     document = {
         "algorithm": DIGEST_ALGORITHM,
         "cluster_id": cluster_id,
@@ -120,7 +119,6 @@ def root_of(
 def partitions_of(
     ends: Mapping[int, int], proven: Iterable[Proven], gaps: Iterable[Gap]
 ) -> tuple[VerifiedPartition, ...]:
-    """The decisions by partition, with adjacent spans joined."""
     by_partition: dict[int, tuple[list[Proven], list[Gap]]] = {partition: ([], []) for partition in ends}
     for each in proven:
         by_partition.setdefault(each.partition, ([], []))[0].append(each)
@@ -181,7 +179,7 @@ def _joined_gaps(gaps: Iterable[Gap]) -> Iterable[Gap]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyPlanned:
-    """`files` files are to be read; `resumed` more were proven by an earlier run."""
+    """`resumed` more files were proven by an earlier run."""
 
     topic: str
     files: int
@@ -216,7 +214,7 @@ class TopicVerified:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyFinished:
-    """The verification is over. `paths` are the files of its report."""
+    """`paths` are the files of the report."""
 
     report: VerifyReport
     paths: tuple[str, ...] = ()

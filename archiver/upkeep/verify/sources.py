@@ -1,4 +1,4 @@
-"""The table, journal and registry of a topic in one consistent state; the report names unreadable ones."""
+"""The table, journal and registry of a topic in one consistent state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PAUSE: Final = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryState:
-    """`account` has expected rows by offset. `journaled` is the journal's newest schema version, 0 if none.
+    """`account` has expected rows by offset. `journaled` is the journal's newest schema version, or 0.
 
     `proven_offsets` are the table's first offsets, bounded by rewrites.
     """
@@ -47,7 +47,7 @@ class RegistryState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifySources:
-    """The state of a topic. `told` describes each source or its failure.
+    """`told` describes each source or its failure.
 
     `reach` is the table's end after reading journal and registry: neither may know more.
     """
@@ -61,26 +61,24 @@ class VerifySources:
 
     @property
     def accepted(self) -> AcceptedSpans:
-        """The accepted offsets that journal or registry know."""
         journaled = (acceptance.place for acceptance in self.journal.accepted)
         registered = self.registry.accepted if self.registry else ()
         return AcceptedSpans((*filter(None, journaled), *registered))
 
     @property
     def has_newest_entry(self) -> bool:
-        """Whether the journal isn't late for the table's newest commit."""
+        """Whether the journal has the table's newest commit."""
         return _has_newest(self.table, self.journal)
 
     @property
     def mappings(self) -> dict[int, str]:
-        """The mapping texts by schema version, from the journal, otherwise the registry."""
         known = dict(self.registry.mappings) if self.registry else {}
         return known | {schema.version.version: schema.version.mapping for schema in self.journal.schemas}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceFinder:
-    """Where to look for a topic. `metadata` names a metadata file or folder instead of the catalog."""
+    """`metadata` names a metadata file or folder instead of the catalog."""
 
     config: Config
     topic: str
@@ -88,7 +86,7 @@ class SourceFinder:
     asks_registry: bool = True
 
     def find(self) -> VerifySources:
-        """Raises NotArchived without a table, StorageError and TableError.
+        """Raise NotArchived without a table, StorageError and TableError.
 
         RegistryNotMigrated or RegistryOutdated if there is no journal and the registry is unreadable.
         """
@@ -124,7 +122,7 @@ class SourceFinder:
         )
 
     def reload(self) -> ArchiveTable:
-        """Reload the table. Raises like `find`."""
+        """Raises like `find`."""
         return self._loader({})()
 
     def _loader(self, told: dict[str, str]) -> Callable[[], ArchiveTable]:
@@ -195,7 +193,7 @@ class SourceFinder:
 
 
 def _only_grew(before: ArchiveTable, after: ArchiveTable) -> bool:
-    """Whether the table only got more offsets, which don't count."""
+    """More offsets don't count."""
     if before.snapshot_id == after.snapshot_id:
         return True
     later = None if before.snapshot_id is None else since(after.iceberg.metadata, before.snapshot_id)

@@ -30,8 +30,6 @@ _SUM_BYTES: Final = 16
 
 @dataclass(slots=True)
 class VerifyState:
-    """The results of one table, by file and cuts. `open` loads the results of an earlier run."""
-
     path: Path
     _known: dict[str, tuple[int, VerifiedFile]] = field(default_factory=dict)
     _descriptor: int = -1
@@ -39,7 +37,7 @@ class VerifyState:
 
     @classmethod
     def open(cls, spool: Path, table_uuid: UUID, *, max_age: float) -> VerifyState:
-        """Load a table's state without results older than `max_age` seconds. Raises ConfigError and StorageError."""
+        """Leave out results older than `max_age` seconds. Raises ConfigError and StorageError."""
         folder = make_folder(spool)
         try:
             below = make_below(folder, FOLDER)
@@ -55,7 +53,6 @@ class VerifyState:
         return state
 
     def find(self, wanted: FileToRead, size_bytes: int, modified_ms: int | None) -> VerifiedFile | None:
-        """The result of the same object with the same cuts, if any."""
         known = self._known.get(_key(wanted))
         if (
             known is None
@@ -70,18 +67,16 @@ class VerifyState:
         return _key(wanted) in self._known
 
     def keep(self, results: Iterable[tuple[FileToRead, VerifiedFile]]) -> None:
-        """Keep the results without faults. Raises nothing if the disk refuses them."""
+        """Raises nothing if the disk refuses the results."""
         lines = "".join(self._line(wanted, result) for wanted, result in results if not result.faults)
         with suppress(OSError):
             os.write(self._descriptor, lines.encode())
 
     def finish(self) -> None:
-        """Forget everything: the verification is complete."""
         self.close()
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Close the file and keep it for the next run."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -105,7 +100,7 @@ class VerifyState:
 
 
 def _key(wanted: FileToRead) -> str:
-    """What a result depends on besides the object: delete files and cuts."""
+    """A result also depends on delete files and cuts."""
     file = wanted.file
     deletes = sorted(each.file_path for each in (*file.position_deletes, *file.equality_deletes))
     parts = (file.path, file.rows, file.size_bytes, file.partitions, file.offsets, file.latest, deletes, wanted.cuts)

@@ -1,4 +1,4 @@
-"""Check summaries of retained snapshots against the journal and the records read."""
+"""Checks summaries of retained snapshots against the journal and the records read."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ _ADVICE: Final = "the metadata file or the journal's entry was changed; restore 
 def check_summaries(
     table: ArchiveTable, journal: JournalSurvey, *, is_in_doubt: bool, late: LateEntry
 ) -> Iterator[Fault]:
-    """Check each retained snapshot of the archiver against its journal entry.
-
-    The newest may lack one if `is_in_doubt`, and so may the `late` one.
-    """
+    """The newest snapshot may lack an entry if `is_in_doubt`, and so may the `late` one."""
     commits: dict[str, JournaledCommit] = {}
     for _, commit in journal.commits:
         if commit.commit_id is not None:
@@ -53,7 +50,7 @@ def check_summaries(
 
 
 def check_digests(table: ArchiveTable, proven: Sequence[Proven]) -> Iterator[Fault]:
-    """Check the digests of retained commits against their records in the table, if all are proven."""
+    """Only commits whose records are all proven."""
     by_partition: dict[int, list[Proven]] = {}
     for each in proven:
         if each.proof is Proof.DIGEST:
@@ -104,7 +101,7 @@ def _compared(snapshot: Snapshot, told: Mapping[str, str], commit: JournaledComm
 def _absent(
     snapshot: Snapshot, told: Mapping[str, str], covered: Mapping[int, list[tuple[int, int]]]
 ) -> Iterator[Fault]:
-    """The fault of a commit missing in the journal, unless it was journaled by range after its snapshot."""
+    """Commits may be journaled by range after their snapshot."""
     named = _spans(told)
     if named and not any(uncovered([span], covered.get(partition, ())) for partition, span in named.items()):
         return

@@ -22,8 +22,6 @@ Numbers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class TallyCut:
-    """Half-open offsets of a partition whose records are counted together."""
-
     partition: int
     start_offset: int
     end_offset: int
@@ -84,7 +82,7 @@ class _Sum:
 
 
 class Tally:
-    """Counts records by cut. `cuts` don't overlap."""
+    """`cuts` don't overlap."""
 
     def __init__(self, cuts: Sequence[TallyCut]) -> None:
         self._cuts = sorted(cuts)
@@ -94,7 +92,7 @@ class Tally:
         self._sums: dict[tuple[int, int], _Sum] = {}
 
     def add(self, records: pa.RecordBatch) -> RecordDigest:
-        """Count records with the columns of a replay; return the digest of all."""
+        """Return the digest of all records, which have the columns of a replay."""
         partitions, offsets = (_numbers(records.column(name)) for name in ("partition", "offset"))
         place = self._only_place(partitions, offsets)
         if place is not None:
@@ -124,7 +122,6 @@ class Tally:
         return total
 
     def pieces(self) -> tuple[TallyPiece, ...]:
-        """A piece for each cut with records, and one for each partition with records outside."""
         return tuple(self._piece(place, partition, each) for (place, partition), each in sorted(self._sums.items()))
 
     def _piece(self, place: int, partition: int, counted: _Sum) -> TallyPiece:

@@ -1,4 +1,4 @@
-"""The verification of one topic: read sources and files, judge, compare with the brokers, report."""
+"""The verification of one topic."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ROUNDS: Final = 5
 
 @dataclass(slots=True, kw_only=True)
 class TopicVerification:
-    """One topic's verification. `engine` gets the number of bytes to read."""
+    """`engine` gets the number of bytes to read."""
 
     config: Config
     finder: SourceFinder
@@ -64,7 +64,7 @@ class TopicVerification:
     state_age: float | None
 
     def run(self) -> VerifiedTopic:
-        """Verify. Raises CatalogError and StorageError if the topic can't be verified at all."""
+        """Raise CatalogError and StorageError if the topic can't be verified at all."""
         started = time.monotonic()
         sources = self.finder.find()
         log = self._log(sources.table) if self.compares and not _is_filled(sources) else None
@@ -308,7 +308,6 @@ def _broken(manifests: Mapping[str, StorageError]) -> Iterator[Fault]:
 
 
 def _unlisted(evidence: Evidence, listed: TableFiles, formats: SegmentFormats) -> Iterator[TableFile]:
-    """Files of ranges that no readable manifest names, as described by journal or registry."""
     held = {
         stored.file.path: stored.file
         for range_ in evidence.ranges
@@ -339,7 +338,7 @@ def _touches(file: TableFile, partition: int, spans: Iterable[tuple[int, int]]) 
 
 
 def _cuts(claimed: ClaimedRange, borders: Mapping[int, int]) -> tuple[TallyCut, ...]:
-    """Cut a range at the start of the log, at its partition's first offset, and around accepted offsets."""
+    """Cut at the start of the log, at the partition's first offset, and around accepted offsets."""
     one = claimed.range
     inner = {borders.get(one.partition, 0), claimed.first_offset, *chain.from_iterable(claimed.accepted)}
     edges = {one.start_offset, one.end_offset, *(edge for edge in inner if one.start_offset < edge < one.end_offset)}

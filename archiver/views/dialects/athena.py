@@ -1,4 +1,4 @@
-"""Views in Athena's SQL: Trino's with Hive's types. Written from its documentation and not tested."""
+"""Athena's SQL: Trino's with Hive's types. Not tested."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views in ClickHouse's SQL, as far as it reads Iceberg tables (tested with 26.9).
+"""ClickHouse's SQL, as far as it reads Iceberg tables (tested with 26.9).
 
 In older files it finds a struct's field only if the whole struct is read: `identity(val).x`.
 """
@@ -16,7 +16,7 @@ from archiver.views.kinds import ByteForm
 
 
 class ClickHouse:
-    """ClickHouse, with a database of the engine DataLakeCatalog. Its strings are bytes."""
+    """Its strings are bytes. The database has the engine DataLakeCatalog."""
 
     default_catalog = "lake"
 
@@ -39,7 +39,7 @@ class ClickHouse:
                 return f"if(isValidUTF8({value}), {value}, concat('0x', hex({value})))"
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """Keep only the last header of each name: a map here returns the first."""
+        """A map here returns the first of equal names."""
         later = f"arrayExists(l -> l.key = h.key, arraySlice({headers}, i + 1))"
         last = f"arrayFilter((h, i) -> NOT {later}, {headers}, arrayEnumerate({headers}))"
         values = f"arrayMap(h -> {self.bytes_as('h.value', form)}, {last})"
@@ -52,7 +52,7 @@ class ClickHouse:
         return f"CAST({value} AS Nullable({'String' if isinstance(kind, StringType) else 'Float64'}))"
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
-        """Whether nothing in it has a value. An empty message with only nullable fields looks the same."""
+        """An empty message with only nullable fields looks null, too."""
         del struct
         nothing = [f"{value} IS NULL" for value in scalars] + [f"empty({value})" for value in collections]
         return f"CAST({' AND '.join(nothing)} AS Bool)"
@@ -61,7 +61,7 @@ class ClickHouse:
         return f"{self.quoted(catalog)}.{self.quoted('.'.join(path))}"
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """Create the view in the current database: a catalog's takes none. Raises ConfigError."""
+        """In the current database: a catalog's takes no view. Raises ConfigError."""
         del table
         if place.temporary:
             raise ConfigError("--temporary: ClickHouse's views last; name a database by --namespace")

@@ -14,7 +14,7 @@ from archiver.views.kinds import ByteForm
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An engine's place for a view (None: its default), and its name for the table's catalog."""
+    """None: the engine's default. `catalog` is its name of the table's catalog."""
 
     catalog: str
     name: str
@@ -31,22 +31,22 @@ class Dialect(Protocol):
     def quoted(self, name: str) -> str: ...
 
     def field(self, path: Path) -> str:
-        """Return the value at a path from a column; null if a struct on it is null."""
+        """Null if a struct on the path is null."""
 
     def bytes_as(self, value: str, form: ByteForm) -> str: ...
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """Convert a list of headers to a map; of equal names the last one counts. Null stays null."""
+        """Of equal names the last header counts. Null stays null."""
 
     def instant(self, value: str) -> str: ...
 
     def cast(self, value: str, kind: IcebergType) -> str: ...
 
     def is_null(self, struct: str, scalars: Sequence[str], collections: Sequence[str]) -> str:
-        """Whether a struct is null. `scalars` and `collections` are its contents."""
+        """`scalars` and `collections` are the struct's contents."""
 
     def table(self, catalog: str, path: Path) -> str:
-        """Return the table of an attached catalog; `path` is namespace and name."""
+        """`path` is namespace and name."""
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """Return the CREATE OR REPLACE statement. Raises ConfigError if the engine has no such view."""
+        """Return CREATE OR REPLACE. Raises ConfigError if the engine has no such view."""

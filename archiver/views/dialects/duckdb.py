@@ -1,4 +1,4 @@
-"""Views in DuckDB's SQL, in a DuckDB database: attached Iceberg catalogs take no views."""
+"""Views in a DuckDB database: attached Iceberg catalogs take none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archiver.views.kinds import ByteForm
 
 class DuckDB(StandardSql):
     def bytes_as(self, value: str, form: ByteForm) -> str:
-        """`decode` fails on invalid UTF-8, and TRY makes null of that."""
+        """`decode` fails on invalid UTF-8; TRY makes it null."""
         match form:
             case ByteForm.RAW:
                 return value
@@ -22,7 +22,7 @@ class DuckDB(StandardSql):
                 return f"coalesce(TRY(decode({value})), '0x' || hex({value}))"
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """Keep only the last header of each name: `map_from_entries` refuses equal keys."""
+        """`map_from_entries` refuses equal keys."""
         later = f"list_filter({headers}[i + 1:], lambda l: l.key = h.key)"
         last = f"list_filter({headers}, lambda h, i: len({later}) = 0)"
         return f"map_from_entries(list_transform({last}, lambda h: (h.key, {self.bytes_as('h.value', form)})))"

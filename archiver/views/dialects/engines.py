@@ -14,7 +14,7 @@ from archiver.views.kinds import QueryEngine
 
 
 def dialect_of(engine: QueryEngine) -> Dialect:
-    """Return how views are written for the engine."""
+    """Return the engine's dialect."""
     match engine:
         case QueryEngine.SPARK:
             return Spark()

@@ -1,4 +1,4 @@
-"""The query and the statement of a view in a dialect."""
+"""A view's query and statement."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _DELETED: Final = "__deleted__"
 
 
 def statement(view: View, dialect: Dialect, place: Place) -> str:
-    """Return the CREATE OR REPLACE statement, without semicolon. Raises the errors of `Dialect.create`."""
+    """Without a semicolon. Raises the errors of `Dialect.create`."""
     return dialect.create(place, view.table, query(view, dialect, dialect.table(place.catalog, view.table)))
 
 
 def query(view: View, dialect: Dialect, table: str) -> str:
-    """Return the view's SELECT. `table` is the table's name in SQL."""
+    """`table` is SQL."""
     columns = [f"{_sql(column.source, dialect)} AS {dialect.quoted(column.name)}" for column in view.columns]
     if view.rows is Rows.LATEST:
         return _latest(view, columns, dialect, table)

@@ -27,7 +27,7 @@ class Spark(StandardSql):
                 return f"CASE WHEN is_valid_utf8({text}) THEN {text} ELSE concat('0x', hex({value})) END"
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """Keep only the last header of each name: `map_from_entries` refuses equal keys."""
+        """`map_from_entries` refuses equal keys."""
         last = f"filter({headers}, (h, i) -> NOT exists(slice({headers}, i + 2, size({headers})), l -> l.key = h.key))"
         return f"map_from_entries(transform({last}, h -> struct(h.key, {self.bytes_as('h.value', form)})))"
 

@@ -11,7 +11,7 @@ from archiver.views.kinds import ByteForm
 
 class Trino(StandardSql):
     def bytes_as(self, value: str, form: ByteForm) -> str:
-        """`from_utf8` replaces invalid UTF-8 with U+FFFD, so the text is compared with the bytes."""
+        """`from_utf8` replaces invalid UTF-8, so the text is compared with the bytes."""
         match form:
             case ByteForm.RAW:
                 return value
@@ -24,12 +24,12 @@ class Trino(StandardSql):
                 return f"CASE WHEN to_utf8({text}) = {value} THEN {text} ELSE '0x' || to_hex({value}) END"
 
     def header_map(self, headers: str, form: ByteForm) -> str:
-        """`multimap_from_entries` keeps the values of equal names in their order."""
+        """`multimap_from_entries` keeps the order of equal names."""
         entries = f"transform({headers}, h -> ROW(h.key, {self.bytes_as('h.value', form)}))"
         return f"transform_values(multimap_from_entries({entries}), (k, v) -> element_at(v, -1))"
 
     def create(self, place: Place, table: Path, query: str) -> str:
-        """Create the view with the caller's rights on the table. Raises ConfigError."""
+        """The caller's rights on the table count. Raises ConfigError."""
         if place.temporary:
             raise ConfigError("--temporary: Trino has no temporary views; name a schema by --namespace")
         view = self.table(place.catalog, (*(place.namespace or table[:-1]), place.name))

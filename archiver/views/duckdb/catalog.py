@@ -1,4 +1,4 @@
-"""Attaches the configuration's catalog to a DuckDB connection."""
+"""Attaches the catalog to DuckDB."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _TOKENS: Final = "/v1/oauth/tokens"
 
 
 def attach(connection: DuckDBPyConnection, properties: Mapping[str, str], *, name: str = "lake") -> None:
-    """Attach the catalog of `[catalog]`, unless a database of this name is attached.
+    """Attach `[catalog]`, unless a database has this name.
 
-    Credentials become secrets of the connection. DuckDB's Iceberg extension is downloaded if it is missing.
+    Credentials become secrets of the connection. A missing Iceberg extension is downloaded.
     """
     if connection.execute("SELECT 1 FROM duckdb_databases() WHERE database_name = ?", [name]).fetchone():
         return

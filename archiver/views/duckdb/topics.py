@@ -1,4 +1,4 @@
-"""Registers views of topics in a DuckDB connection."""
+"""Registers views in DuckDB."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ def register(
     temporary: bool = True,
     **options: Unpack[ViewOptions],
 ) -> tuple[str, ...]:
-    """Create or replace a view of each topic, and return the names: `orders_flat`, `orders_latest`, ...
+    """Create or replace a view of each topic (by default all archived); return the names, such as `orders_flat`.
 
-    `config` is the configuration or its file. Without topics, all archived topics get a view. The options are as in
-    `archiver views`. Non-temporary views stay in the open database, and need the catalog attached as `catalog` when
-    queried. Raises ConfigError, also if two views would share a name, ReplayError for a topic without an archive, and
-    subclasses of TableError.
+    The options are as in `archiver views`. Non-temporary views need the catalog attached as `catalog` when queried.
+    Raises ConfigError, also if two views would share a name, ReplayError for a topic without an archive, and subclasses
+    of TableError.
     """
     loaded = config if isinstance(config, Config) else load_config(Path(config))
     rows, choice = _chosen(**options)

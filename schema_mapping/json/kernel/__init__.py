@@ -1,1 +1,1 @@
-"""The kernels of JSON: values to Arrow columns, and rows to the bytes that their producers wrote."""
+"""Values to Arrow columns, and rows to the original bytes."""

@@ -1,4 +1,4 @@
-"""Cython loops between Protobuf bytes and Arrow buffers, by compiled `tables`.
+"""Cython loops between Protobuf and Arrow, by compiled `tables`.
 
 Python calls `decoder` and `encoder`.
 """

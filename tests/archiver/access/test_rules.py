@@ -1,4 +1,4 @@
-"""Rules: a denial wins, and as soon as there is a rule nobody may do what none allows."""
+"""Access rules: a denial wins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Users are known still while the registry is away, however it is away."""
+"""Users while the registry is away."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ FIRST, LATER = known_users({"alice": "alice"}), known_users({"alice": "alice", "
 
 
 class Store:
-    """Gives the first users at once, then what `answer` gives."""
-
     def __init__(self) -> None:
         self.asked = 0
         self.may_answer = asyncio.Event()
@@ -67,7 +65,7 @@ def test_a_registry_that_fails_keeps_nobody_out(error: Exception, caplog: pytest
     assert caplog.text.count("users can't be looked up") == 1, "said once"
 
 
-def test_a_registry_that_takes_connections_and_says_nothing_is_away() -> None:
+def test_silent_registry_counts_as_away() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         users = RegistryUsers(f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/x?sslmode=disable")
         began = time.monotonic()
@@ -77,7 +75,7 @@ def test_a_registry_that_takes_connections_and_says_nothing_is_away() -> None:
 
 
 @pytest.mark.parametrize("iterations", [4095, 250_001, 2**31 - 1])
-def test_keys_that_ask_for_too_much_hashing_or_too_little_let_nobody_in(
+def test_keys_with_unsafe_iterations_admit_no_user(
     iterations: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def keys(count: int) -> ScramKeys:

@@ -1,4 +1,4 @@
-"""What tests of reading an archive start from."""
+"""Fixtures for reading an archive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from tests.support.archive.lake import Lake
 
 @pytest.fixture
 def filled(lake: Lake, archive: Any) -> list[Any]:
-    """Three files of partition 0 with gaps in the offsets, two of partition 1."""
     everything = []
     for partition, start, end in ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60)):
         rows = rows_of(archive, (value for value in range(start, end) if value % 13), partition=partition)

@@ -1,4 +1,4 @@
-"""Rows of one file may be read with some columns first, and with all of them later."""
+"""Rows of one file, assembled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from archiver.storage.row_columns import field_id
 
 
 def with_kafka(rows: pa.RecordBatch, fields: list[pa.Field]) -> pa.RecordBatch:
-    """The rows with these columns of `kafka`, in this order."""
     kafka = rows.column("kafka")
     struct = pa.StructArray.from_arrays([kafka.field(field.name) for field in fields], fields=fields)
     at = rows.schema.get_field_index("kafka")

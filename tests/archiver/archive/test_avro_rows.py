@@ -1,4 +1,4 @@
-"""Avro values in a table come back, through evolution, two writers at a time, and a rewrite by another engine."""
+"""Avro values survive evolution and rewrites."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def assigned() -> tuple[Assignment, Assignment]:
 
 
 def writer_of(offset: int) -> int:
-    """The place of a value's writer in its mapping."""
     return int(offset >= 20 and offset % 3 == 0)
 
 

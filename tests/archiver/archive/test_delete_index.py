@@ -1,4 +1,4 @@
-"""Which delete file applies to which data file, by Iceberg's rules: sequence numbers, partitions, paths."""
+"""Which deletes apply, by Iceberg's rules."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_an_index_without_deletes_finds_none() -> None:
     assert index().equalities(1, BY_DAY, MONDAY) == ()
 
 
-def test_entries_keep_what_matching_and_reading_need_and_no_other_bounds() -> None:
+def test_entries_keep_only_the_bounds_that_are_needed() -> None:
     slim = without_metrics(entry(equality_deletes("e", 1), 5)).data_file
     assert (slim.file_path, slim.equality_ids, slim.spec_id, slim.partition[0]) == ("e", [7], BY_DAY, 1)
     assert (slim.lower_bounds, slim.upper_bounds) == ({}, {})

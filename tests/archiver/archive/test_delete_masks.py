@@ -1,4 +1,4 @@
-"""Deleted rows as masks: plain Python judges which rows a delete file means."""
+"""Masks of deleted rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ ROWS = st.lists(st.tuples(NUMBERS, NAMES), max_size=12)
 
 
 def batch(rows: list[tuple[int | None, str | None]]) -> pa.RecordBatch:
-    """Rows as a file has them: the number one struct deep, the name beside it, under names of the file's own."""
     number = pa.field("n", pa.int32(), metadata={"PARQUET:field_id": str(NUMBER)})
     name = pa.field("renamed", pa.string(), metadata={"PARQUET:field_id": str(NAME)})
     struct = pa.StructArray.from_arrays([pa.array([row[0] for row in rows], pa.int32())], fields=[number])
@@ -34,7 +33,7 @@ def batch(rows: list[tuple[int | None, str | None]]) -> pa.RecordBatch:
 
 
 def keys(rows: list[tuple[int | None, str | None]]) -> EqualityKeys:
-    """The delete file has the wider type: columns were promoted since the rows were written."""
+    """The delete file has the wider type, as after a type promotion."""
     numbers, names = pa.array([row[0] for row in rows], pa.int64()), pa.array([row[1] for row in rows], pa.string())
     return EqualityKeys((NUMBER, NAME), (numbers, names))
 
@@ -58,16 +57,13 @@ def test_a_row_is_deleted_when_every_column_equals_one_key_s(
     ],
     ids=["double and float", "float and double", "long and int", "int and long", "longer decimals", "shorter decimals"],
 )
-def test_keys_from_before_or_after_a_widening_are_compared_in_the_wider_type(
-    rows: pa.Array, deleted: pa.Array, matches: list[bool]
-) -> None:
+def test_equality_keys_compare_in_the_wider_type(rows: pa.Array, deleted: pa.Array, matches: list[bool]) -> None:
     field = pa.field("n", rows.type, metadata={"PARQUET:field_id": str(NUMBER)})
     batch = pa.RecordBatch.from_arrays([rows], schema=pa.schema([field]))
     assert EqualityKeys((NUMBER,), (deleted,)).matches(batch).tolist() == matches
 
 
 def test_many_columns_do_not_overflow() -> None:
-    """A code for each combination of values would need far more than 64 bits."""
     fields = [pa.field(f"c{value}", pa.int64(), metadata={"PARQUET:field_id": str(value)}) for value in range(40)]
     values = [pa.array(range(value, value + 100)) for value in range(40)]
     rows = pa.RecordBatch.from_arrays(values, schema=pa.schema(fields))

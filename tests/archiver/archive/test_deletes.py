@@ -1,4 +1,4 @@
-"""Rows that other engines deleted become gaps in the offsets; pyiceberg judges."""
+"""Deleted rows become gaps, as in pyiceberg."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_position_deletes_reach_every_row_group(lake: Lake, filled: list[Any], a
     assert len(result) < len(records_of(filled, 0))
 
 
-def test_a_flipped_bit_in_position_deletes_is_told_or_deletes_no_other_row(lake: Lake, filled: list[Any]):
+def test_bit_flip_in_position_deletes_hides_no_other_row(lake: Lake, filled: list[Any]):
     first, *_ = sorted(lake.files(), key=lambda file: file.file_path)
     lake.delete_positions({"file:///elsewhere": range(300), first.file_path: [0, 2, 91]})
     (local,) = lake.folder.rglob("deletes*.parquet")
@@ -71,13 +71,12 @@ def test_position_deletes_that_name_no_rows_are_told(lake: Lake, filled: list[An
 
 
 def as_bytes(local: Path, change: Callable[[bytes], bytes] = bytes) -> None:
-    """Rewrite the delete file without the annotation that paths are text."""
     table = pq.read_table(local)
     paths = pa.array([change(value) for value in table["file_path"].cast(pa.binary()).to_pylist()], pa.binary())
     pq.write_table(table.set_column(0, "file_path", paths), local)
 
 
-def test_position_deletes_whose_paths_are_bytes_delete_the_same_rows(lake: Lake, filled: list[Any]):
+def test_position_deletes_accept_paths_as_bytes(lake: Lake, filled: list[Any]):
     first, *_ = sorted(lake.files(), key=lambda file: file.file_path)
     lake.delete_positions({"file:///elsewhere": [1], first.file_path: [0, 2, 91]})
     (local,) = lake.folder.rglob("deletes*.parquet")

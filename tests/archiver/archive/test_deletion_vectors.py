@@ -1,4 +1,4 @@
-"""Rows that others deleted by deletion vectors: no flipped bit in one brings a row back or takes another away."""
+"""Deletion vectors, also with flipped bits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ ROWS = [3, 5, 900, 5000, 70_000, *range(200_000, 200_100), (7 << 32) + 1]
 
 @pytest.fixture
 def entry(tmp_path: Path) -> DataFile:
-    """The second vector of a file of three."""
     path = tmp_path / "v.puffin"
     _, position, _ = write_vectors(path, {"file:///a": [1, 2], "file:///b": ROWS, "file:///c": [4]})
     return vector_entry(path, position, 0)
@@ -93,8 +92,6 @@ def test_an_answer_that_is_cut_short_is_no_damage(entry: DataFile, monkeypatch: 
 
 
 class _Short:
-    """Returns one byte less than requested."""
-
     def __init__(self, path: Path) -> None:
         self._path = path
 
@@ -119,7 +116,7 @@ class _Short:
 
 
 @pytest.mark.parametrize("rows", [len(ROWS) - 1, len(ROWS) + 1, 0])
-def test_a_vector_of_more_or_fewer_rows_than_its_manifest_says_is_told(entry: DataFile, rows: int):
+def test_vector_with_another_row_count_is_refused(entry: DataFile, rows: int):
     with pytest.raises(BadSegment, match=f"other rows than its manifest says.*found={len(ROWS)}"):
         replace(DeletionVector.of_entry(entry), rows=rows).positions(OBJECTS)
 

@@ -1,4 +1,4 @@
-"""Files that DuckDB writes: they have the rows and field ids that they were given, and an archive reads them."""
+"""Files that DuckDB writes are readable."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def column(name: str, kind: pa.DataType, number: int) -> pa.Field:
 
 
 def test_decoded_values_are_kept() -> None:
-    """DuckDB's dictionaries take 0.0 and -0.0 for one value, so these files have none."""
+    """DuckDB's dictionaries merge 0.0 and -0.0, so these files have none."""
     fields = [
         column("double", pa.float64(), 10),
         column("float", pa.float32(), 11),

@@ -1,4 +1,4 @@
-"""Values are encoded with the mapping that wrote the row, through evolution and rewrites by other engines."""
+"""Values are encoded with their row's mapping."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def versions() -> list[tuple[RowMapping, Any]]:
 
 
 def values_of(version: int, offset: int) -> bytes | None:
-    """A message of a version; some are tombstones, empty values or bytes that are no message."""
     if offset % 7 == 3:
         return (None, b"", b"\xff\xff")[offset % 3]
     message = message_factory.GetMessageClass(find_descriptor(VERSIONS[version]))()
@@ -79,7 +78,6 @@ def batch(archive: Any, rows: RowMapping, version: int, start: int) -> pa.Record
 
 @pytest.fixture
 def evolved(tmp_path: Path, archive: Any) -> Lake:
-    """Twenty rows of each version, each in its own file."""
     result = versions()
     lake = Lake(tmp_path / "lake", result[0][0])
     for version, (rows, schema) in enumerate(result):
@@ -101,14 +99,11 @@ def test_each_row_with_its_own_mapping(evolved: Lake):
 
 
 class Ledger:
-    """Every version's mapping, as a registry knows them."""
-
     def row_mapping(self, version: int) -> RowMapping | None:
         return {row.schema_version: row for row, _ in versions()}.get(version)
 
 
 def as_the_table_is(lake: Lake) -> pa.Table:
-    """All rows in the table's current columns, as pyiceberg reads and names them: what an engine would write."""
     table = lake.load("orders")
     return table.scan().to_arrow().cast(schema_to_pyarrow(table.schema(), include_field_ids=True))
 

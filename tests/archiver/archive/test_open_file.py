@@ -1,4 +1,4 @@
-"""The reading of one file, as replay, the server and upkeep do it: damage is told, and ends no process."""
+"""Damage in a file raises an error."""
 
 from __future__ import annotations
 
@@ -72,14 +72,12 @@ def opened(archive: Any, path: Path, shape: RecordShape = AS_CONSUMED) -> OpenFi
 
 
 def records_of(archive: Any, path: Path) -> pa.Table:
-    """All records that a replay of the file gives."""
     with closing(opened(archive, path)) as file:
         result = [record for block in file.reader.blocks(WANTED) for record in file.records(block, WANTED)]
     return pa.concat_tables([pa.Table.from_batches(result)]) if result else pa.table({})
 
 
 def kafka_of(archive: Any, path: Path) -> pa.Table:
-    """The column `kafka` of all rows, read alone."""
     with closing(opened(archive, path)) as file:
         result = [value for block in file.reader.blocks(WANTED) for value in file.kafka(block, WANTED)]
     return pa.table({"kafka": pa.chunked_array(result)}) if result else pa.table({})
@@ -88,7 +86,6 @@ def kafka_of(archive: Any, path: Path) -> pa.Table:
 def judge_of(
     archive: Any, path: Path, read: Callable[[Any, Path], pa.Table] = records_of, rows: int = ROWS
 ) -> Callable[[], int]:
-    """Check that the file's records are unchanged, or that an error is raised."""
     sound = read(archive, path)
     assert sound.num_rows == rows
 
@@ -102,7 +99,7 @@ def judge_of(
 
 
 def test_a_flipped_bit_in_a_footer_is_told_and_changes_no_record(archive: Any, local: Path):
-    """All of them, from the checksum to the end of the file. A bit of the mark in it takes only the checksum away."""
+    """A flip in the checksum's mark only removes the checksum."""
     flips = all_flips(local.read_bytes())
     result = judged(local, flips, judge_of(archive, local))
     assert [flip for flip, value in zip(flips, result, strict=True) if value == OTHER] == []
@@ -110,8 +107,8 @@ def test_a_flipped_bit_in_a_footer_is_told_and_changes_no_record(archive: Any, l
     assert {at for (at, _), value in zip(flips, result, strict=True) if value == EQUAL} == set(range(start - 8, start))
 
 
-def test_a_flipped_bit_in_a_footer_without_a_checksum_ends_no_process(archive: Any, local: Path):
-    """As other engines write files. The error is of this file; wrong bounds and ids go unnoticed."""
+def test_bit_flip_in_bare_footer_ends_no_process(archive: Any, local: Path):
+    """Other engines write such files. Wrong bounds and ids go unnoticed."""
     local.write_bytes(without_checksum(local.read_bytes()))
     flips = some_flips(local.read_bytes(), 1_500)
     result = judged(local, flips, judge_of(archive, local))
@@ -120,10 +117,8 @@ def test_a_flipped_bit_in_a_footer_without_a_checksum_ends_no_process(archive: A
 
 
 @pytest.mark.parametrize("read", [records_of, kafka_of])
-def test_a_flipped_bit_in_a_page_header_is_told_or_changes_no_record(
-    archive: Any, local: Path, read: Callable[[Any, Path], pa.Table]
-):
-    """No checksum covers it. Of the columns that say how many rows there are, and of two beside them."""
+def test_bit_flip_in_page_header_changes_no_record(archive: Any, local: Path, read: Callable[[Any, Path], pa.Table]):
+    """No checksum covers page headers."""
     pages = [header for header in page_headers(local.read_bytes()) if header.column in NEEDED]
     flips = [(at, bit) for page in pages for at in range(page.start, page.end) for bit in range(8)]
     result = judged(local, flips, judge_of(archive, local, read))
@@ -141,7 +136,7 @@ def test_a_flipped_bit_in_a_page_header_is_told_or_changes_no_record(
 def test_a_page_that_pyarrow_leaves_out_is_told(
     archive: Any, tmp_path: Path, read: Callable[[Any, Path], pa.Table], needed: tuple[str, ...]
 ):
-    """One of several pages of a column: pyarrow gives the rows of the other pages."""
+    """pyarrow silently skips the page and returns the rows of the other pages."""
     path = written(archive, tmp_path / "many.parquet", MANY)
     whole = path.read_bytes()
     judge = judge_of(archive, path, read, MANY)
@@ -153,7 +148,7 @@ def test_a_page_that_pyarrow_leaves_out_is_told(
 
 
 def test_another_number_of_values_in_a_page_header_is_told(archive: Any, local: Path):
-    """pyarrow takes a value too many for a null, and gives all that follow to other rows: as many as there were."""
+    """pyarrow takes an extra value for a null and shifts the following ones."""
     table, about = pq.read_table(local), pq.read_metadata(local).metadata
     small = {"data_page_size": 64, "write_batch_size": 10, "use_dictionary": False}
     pq.write_table(table.replace_schema_metadata(about), local, **small)
@@ -168,10 +163,10 @@ def test_another_number_of_values_in_a_page_header_is_told(archive: Any, local: 
 
 
 @pytest.mark.parametrize("is_fetched", [False, True], ids=["in memory", "fetched"])
-def test_no_record_is_given_before_a_page_is_known_to_be_left_out(
+def test_skipped_page_is_noticed_before_any_record(
     archive: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_fetched: bool
 ):
-    """Later records would have values of other rows, and readers of the first batches would keep them."""
+    """Later records would have values of other rows."""
     if is_fetched:
         monkeypatch.setattr(file_end, "TAIL", 1024)
     path = written(archive, tmp_path / "many.parquet", MANY)

@@ -1,4 +1,4 @@
-"""Values of a format that only the tests know are encoded again, through evolution and a rewrite by another engine."""
+"""A format that only tests know."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records come in order of offset, from our own files and from files that other engines rewrote."""
+"""Records come in order of offset."""
 
 from __future__ import annotations
 
@@ -110,7 +110,6 @@ DEALT = {
 
 @pytest.fixture
 def scattered(lake: Lake, archive: Any, tmp_path: Path, request: pytest.FixtureRequest) -> TopicArchive:
-    """40 MiB of records, of which every row group has offsets from everywhere."""
     noise = random.Random(1)
     rows = [archive.row(offset=offset, value=noise.randbytes(16_384)) for offset in range(2_500)]
     lake.add(archive.rows, archive.batch(rows), 0, 2_500)
@@ -183,7 +182,6 @@ def test_a_false_claim_of_order_is_noticed(lake: Lake, archive: Any):
 def test_rows_of_a_range_in_a_wrong_order_are_not_called_double(
     lake: Lake, archive: Any, monkeypatch: pytest.MonkeyPatch
 ):
-    """An archiver's file with a range was written in order, or it is damaged."""
     monkeypatch.setattr(RowOrder, "add", lambda *_: True)
     rows = rows_of(archive, [*range(20_000, 40_000), *range(20_000)])
     lake.add(archive.rows, archive.batch(rows), 0, 40_000)

@@ -1,4 +1,4 @@
-"""Which files are looked into, from bounds alone: never too few, never one that its bounds rule out."""
+"""Which files are read, by bounds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def entry(
 
 
 def snapshot(files: TableFiles, **next_offsets: int) -> TopicSnapshot:
-    """A snapshot of these files that is planned by bounds alone: opening a file fails."""
     ends = {int(partition.removeprefix("p")): end for partition, end in next_offsets.items()}
     return TopicSnapshot(snapshot_id=1, files=files, next_offsets=ends, storage=cast("Any", None))
 
@@ -76,7 +75,7 @@ def test_without_the_property_the_greatest_bound_says_it() -> None:
     assert [high_watermark(at, partition) for partition in range(4)] == [50, 50, 100, 0]
 
 
-def test_the_low_watermark_of_files_of_one_partition_needs_no_look() -> None:
+def test_low_watermark_of_single_partition_opens_no_file() -> None:
     at = snapshot(files_of([((0, 0), (20, 29), None), ((0, 0), (7, 9), None), ((1, 1), (3, 4), None)]), p3=8)
     assert [low_watermark(at, partition) for partition in (0, 1, 3)] == [7, 3, 8]
 

@@ -1,4 +1,4 @@
-"""The cache of manifests changes no plan: an entry is used whole or not at all."""
+"""The manifest cache changes no plan."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def kept(cache: PlanCache) -> list[Path]:
 
 
 def lose(listed: ListedTable) -> None:
-    """Remove the manifests, so that plans can only come from the cache."""
     for manifest in listed.manifests:
         Path(manifest.manifest_path.removeprefix("file://")).unlink()
 
@@ -96,7 +95,7 @@ def test_another_manifest_s_columns_are_not_believed(listed: ListedTable, cache:
 
 
 def test_what_a_list_says_of_a_manifest_counts(listed: ListedTable, cache: PlanCache) -> None:
-    """Entries inherit sequence numbers from the list, and those decide which rows are deleted."""
+    """Entries inherit sequence numbers from the list, which decide about deleted rows."""
     planned(listed, cache)
     listed.add([position_deletes("file:///data/deletes", [1])], deletes=True, sequence=5)
     (manifest, _) = listed.manifests

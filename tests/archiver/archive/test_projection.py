@@ -1,4 +1,4 @@
-"""Columns of a foreign file turned into those that the rows were written with, by field id."""
+"""Foreign columns are projected by field id."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ ORDERS = st.none() | st.tuples(
 
 
 def written(order: Any) -> Any:
-    """As the mapping wrote it."""
-
     def line(one: Any) -> Any:
         return one and {"sku": one[0], "count": one[1]}
 
@@ -63,8 +61,6 @@ def written(order: Any) -> Any:
 
 
 def found(order: Any) -> Any:
-    """As it stands in the foreign file."""
-
     def line(one: Any) -> Any:
         return one and {"many": one[1], "added": True, "sku": one[0]}
 
@@ -79,7 +75,7 @@ def found(order: Any) -> Any:
 
 
 @given(st.lists(ORDERS, max_size=8), st.integers(0, 8), st.integers(0, 8))
-def test_rows_come_back_whatever_another_engine_made_of_the_columns(orders: list[Any], start: int, rows: int) -> None:
+def test_rows_survive_columns_changed_by_another_engine(orders: list[Any], start: int, rows: int) -> None:
     projection = compile_projection(FOUND, WRITTEN, "val")
     column = pa.array([found(order) for order in orders], FOUND).slice(start, rows)
     projected = projection(column)
@@ -136,7 +132,7 @@ def test_a_projection_is_compiled_once_for_equal_types() -> None:
     assert shared_projection(same, WRITTEN, "val", nulls=frozenset((10,))) is not first
 
 
-def test_types_that_differ_in_field_ids_only_have_projections_of_their_own() -> None:
+def test_types_differing_in_field_ids_project_separately() -> None:
     ours, swapped = (pa.struct([field("a", pa.int64(), a), field("b", pa.int64(), b)]) for a, b in ((1, 2), (2, 1)))
     assert ours == swapped  # to Arrow
     column = pa.array([{"a": 5, "b": 6}], ours)

@@ -1,4 +1,4 @@
-"""Streams that are read ahead: in order, one part at a time, and closed by nobody while they are being read."""
+"""Streams that are read ahead."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ WITHIN_S = 10.0
 
 
 class Parts:
-    """Numbers from 0, each only when it may be read. Says what happened to it, and by whom it was closed."""
-
     def __init__(self, count: int, *, may_read: int = 0, fails_at: int | None = None) -> None:
         self.told: list[str] = []
         self.closed_by: list[int] = []
@@ -52,7 +50,7 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield opened
 
 
-def test_parts_come_in_their_order_and_none_at_the_end_and_ever_after(pool: ThreadPoolExecutor) -> None:
+def test_parts_come_in_order_and_the_end_stays_the_end(pool: ThreadPoolExecutor) -> None:
     parts = Parts(3, may_read=3)
     ahead = ReadAhead(parts.stream(), pool)
     assert [ahead.take() for _ in range(4)] == [0, 1, 2, None]
@@ -63,7 +61,7 @@ def test_parts_come_in_their_order_and_none_at_the_end_and_ever_after(pool: Thre
         assert list(letters) == ["a", "b", "c"]
 
 
-def test_one_part_is_read_while_another_is_worked_on_and_no_more_than_one(pool: ThreadPoolExecutor) -> None:
+def test_only_one_part_is_read_ahead(pool: ThreadPoolExecutor) -> None:
     parts = Parts(9, may_read=9)
     with ReadAhead(parts.stream(), pool) as ahead:
         assert ahead.future.result(WITHIN_S) == 0
@@ -82,9 +80,7 @@ def test_what_reading_raises_comes_after_the_parts_before_it(pool: ThreadPoolExe
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_a_read_that_has_not_begun_is_not_made_and_the_stream_is_closed_at_once(
-    pool: ThreadPoolExecutor, *, waits: bool
-) -> None:
+def test_close_cancels_a_pending_read_and_closes_the_stream(pool: ThreadPoolExecutor, *, waits: bool) -> None:
     parts, gate = Parts(3, may_read=3), threading.Event()
     ahead = ReadAhead(parts.stream(), pool)
     assert ahead.future.result(WITHIN_S) == 0
@@ -99,7 +95,7 @@ def test_a_read_that_has_not_begun_is_not_made_and_the_stream_is_closed_at_once(
         ahead.take()
 
 
-def test_who_closes_waits_for_no_running_read_and_the_stream_is_closed_after_it(pool: ThreadPoolExecutor) -> None:
+def test_close_does_not_wait_for_a_running_read(pool: ThreadPoolExecutor) -> None:
     parts = Parts(3)
     ahead = ReadAhead(parts.stream(), pool)
     parts.wait_for_a_read()
@@ -111,9 +107,7 @@ def test_who_closes_waits_for_no_running_read_and_the_stream_is_closed_after_it(
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_who_leaves_the_block_waits_for_the_running_read_and_closes_the_stream(
-    pool: ThreadPoolExecutor, *, fails: bool
-) -> None:
+def test_leaving_the_block_waits_for_the_running_read(pool: ThreadPoolExecutor, *, fails: bool) -> None:
     parts = Parts(3, may_read=1)
     later = threading.Timer(0.1, parts.permit)
 

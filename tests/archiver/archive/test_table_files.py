@@ -1,4 +1,4 @@
-"""Manifests are read once, entry by entry, and kept in little memory; one that was cut short is refused."""
+"""Manifests are read once, truncated ones refused."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from tests.support.archive.listed_table import ListedTable, data_file
 
 
 class CountingIO(PyArrowFileIO):
-    """Notes the names of the files that are read."""
-
     def __init__(self) -> None:
         super().__init__()
         self.read: list[str] = []
@@ -72,7 +70,7 @@ def test_a_file_takes_some_two_hundred_bytes(tmp_path: Path) -> None:
 
 
 def cut(manifest: Path, place: str) -> None:
-    """Cut a manifest in two. Cut between two entries, it still reads as a manifest of fewer files."""
+    """Between entries, it reads as a manifest of fewer files."""
     whole = manifest.read_bytes()
     sync = whole[-16:]
     middle = whole.index(sync, len(whole) // 2) + len(sync)
@@ -91,7 +89,7 @@ def test_a_manifest_that_was_cut_short_is_an_error(listed: ListedTable, cut_shor
         ManifestReader().files(listed.table())
 
 
-def test_a_manifest_list_that_was_cut_short_is_an_error_wherever_it_was_cut(listed: ListedTable) -> None:
+def test_truncated_manifest_list_is_an_error_at_any_cut(listed: ListedTable) -> None:
     table = listed.table()
     snapshot = table.current_snapshot()
     assert snapshot is not None
@@ -129,8 +127,6 @@ def test_what_a_manifest_that_was_cut_short_refers_to_is_unknown(listed: ListedT
 
 
 class Loaded:
-    """The part of an ArchiveTable that a search for references needs."""
-
     def __init__(self, iceberg: Any) -> None:
         self.iceberg = iceberg
         self.io = iceberg.io

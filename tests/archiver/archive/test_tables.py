@@ -1,4 +1,4 @@
-"""Which topics a catalog has, while others drop tables. A catalog in memory stands in for one that is asked by HTTP."""
+"""Topics of a catalog while tables vanish."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ CONFIG: Any = SimpleNamespace(
 
 
 class Catalog:
-    """Lists these tables the first time, and later the remaining ones. `lost` tables are listed but can't be loaded."""
-
     def __init__(self, *tables: str, dropped: frozenset[str] = frozenset(), lost: frozenset[str] = frozenset()) -> None:
         self.tables, self.dropped, self.lost = tables, dropped, lost
         self.listings = 0
@@ -35,8 +33,7 @@ class Catalog:
             raise NoSuchTableError(f"Table does not exist: {name}")
         return SimpleNamespace(properties={keys.TOPIC: topic})
 
-    def close(self) -> None:
-        """Nothing is open."""
+    def close(self) -> None: ...
 
 
 def topics(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
@@ -50,7 +47,7 @@ def test_a_table_that_is_dropped_after_the_listing_is_no_topic(monkeypatch: pyte
 
 
 def test_a_table_that_is_still_listed_but_not_found_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its metadata may be lost: its topic must not go missing in silence."""
+    """Its metadata may be lost: the topic must not vanish silently."""
     with pytest.raises(CatalogRefused, match=r"kafka\.users"):
         topics(Catalog("orders", "users", lost=frozenset({"users"})), monkeypatch)
 

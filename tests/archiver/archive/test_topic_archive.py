@@ -1,4 +1,4 @@
-"""An archive that is read for long, and what happens to its table meanwhile."""
+"""An archive whose table changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ def fill(lake: Lake, archive: Any, offsets: range, value: bytes) -> None:
 
 
 def make_anew(lake: Lake, archive: Any, folder: Path, *, drop: bool = False) -> None:
-    """Drop the table and archive other records in a new one under its name."""
     if drop:
         for file in lake.files():
             Path(file.file_path.removeprefix("file://")).unlink()
@@ -109,10 +108,10 @@ def test_a_table_that_was_set_back_is_not_read_with_silent_gaps(lake: Lake, arch
     assert sum(batch.num_rows for batch in opened.records(0)) == 20
 
 
-def test_registry_and_journal_are_asked_about_the_table_that_is_read(
+def test_registry_and_journal_are_queried_by_table_uuid(
     lake: Lake, archive: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not about a later table with the same name."""
+    """Not the id of a later table with the same name."""
     path = tmp_path / "archiver.toml"
     path.write_text(
         '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'

@@ -1,4 +1,4 @@
-"""Watermarks and offsets by time, from bounds in manifests and from rows."""
+"""Watermarks and offsets by time."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ def test_ends_of_records(lake: Lake, archive: Any, filled: list[Any]):
 
 
 class CountingFormat:
-    """Notes the files that are opened."""
-
     name, extension = "parquet", "parquet"
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a check tells of each kind of problem, and what it can't see."""
+"""Findings of an audit check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks that docs/audit.md gives to those without the archiver: they agree with it, and find what was changed."""
+"""The checks in docs/audit.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ PAGE = Path(__file__).parents[3] / "docs" / "audit.md"
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the trail, the public key and the script of the page."""
     folder = tmp_path_factory.mktemp("documented")
     written = Written.begin(folder / "made")
     written.add(*acts(12))

@@ -1,4 +1,4 @@
-"""The folder of a trail: packs keep every byte, whatever cuts them short, and an entry is never replaced by another."""
+"""Packs and entries of a trail's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a registry takes up from a trail in the store: where it ends, and what was noted last."""
+"""A registry's state from a stored trail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from archiver.audit.stored_chain import StoredChain
 from tests.support.archive.audit_trails import UUID_, Written, appended
 
 
-def test_the_last_schema_version_and_the_last_hold_of_the_configuration_are_known(tmp_path: Path) -> None:
+def test_last_schema_version_and_configured_hold_are_known(tmp_path: Path) -> None:
     trail = Written.begin(tmp_path / "made")
     trail.add(Began(is_new=True), Evolved(version=2, fingerprint="f"), ConfiguredHold(change=1), appended(1))
     kept = StoredChain.read(trail.folder, UUID_)
@@ -21,7 +21,7 @@ def test_the_last_schema_version_and_the_last_hold_of_the_configuration_are_know
     assert (freed.config_holds, freed.is_held_by_config) == (2, False)
 
 
-def test_each_change_of_a_hold_in_the_configuration_has_a_name_of_its_own() -> None:
+def test_each_change_of_a_configured_hold_has_its_own_name() -> None:
     changes = [ConfiguredHold(change=number) for number in (1, 2, 3)]
     assert [change.kind for change in changes] == ["hold", "release", "hold"]
     assert [change.id for change in changes] == ["hold-config-1", "release-config-2", "hold-config-3"]

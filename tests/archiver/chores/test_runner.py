@@ -1,4 +1,4 @@
-"""Chores: their turns, their cursors over a crash, and what becomes of their errors."""
+"""Chores: turns, cursors and errors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ def chore(run: Callable[[ChoreTurn], ChoreOutcome], name: str = "sweeping", when
     return Chore(name=name, when=when, run=run)
 
 
-class Killed(BaseException):
-    """The process ends here."""
+class Killed(BaseException): ...
 
 
 def test_a_chore_continues_at_its_cursor_after_a_crash() -> None:

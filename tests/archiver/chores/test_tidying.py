@@ -1,4 +1,4 @@
-"""The tidying after commits: how often, and what a failure does."""
+"""Tidying after commits: interval and failures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.support.maintenance.chore_states import ChoreStates, ChoreTurns
 
 @pytest.fixture
 def tidied(monkeypatch: pytest.MonkeyPatch) -> list[tuple[ContextError, ...]]:
-    """The outcomes of the next runs; what is left is still to come."""
     outcomes: list[tuple[ContextError, ...]] = []
     monkeypatch.setattr(tidying, "tidy", lambda *_: outcomes.pop(0))
     return outcomes

@@ -1,4 +1,4 @@
-"""The command line as people and scripts use it: output and exit codes of success and of mistakes."""
+"""Output and exit codes of commands."""
 
 from __future__ import annotations
 
@@ -77,7 +77,6 @@ def test_errors_are_json_where_json_is_asked_for(tmp_path: Path) -> None:
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command with its words."""
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
             yield from commands(command, (*path, name))
@@ -101,7 +100,6 @@ MUST_SAY = {
 
 
 def invocation(words: tuple[str, ...], config: Path) -> list[str]:
-    """The command with what it needs to find its configuration."""
     command = COMMANDS[words]
     asked = [param.name for param in command.params if param.param_type_name == "argument" and param.nargs == 1]
     given = [ARGUMENTS[each] for each in asked if each in ARGUMENTS]
@@ -221,7 +219,6 @@ def test_a_terminal_changes_no_form(tmp_path: Path, command: str, options: list[
 
 @pytest.mark.parametrize("command", [["status"], ["reconcile"], ["check", "--no-spark"]])
 def test_ctrl_c_exits_with_130_in_other_commands_too(config: Path, command: list[str]) -> None:
-    """The server takes the connection and never answers, so that the command hangs until it is stopped."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         text = config.read_text().replace("127.0.0.1:1", f"127.0.0.1:{port}")
@@ -242,7 +239,7 @@ def is_json(text: str) -> bool:
     return text.startswith("{")
 
 
-def test_an_unreachable_broker_stops_before_any_work_and_is_named(config: Path) -> None:
+def test_unreachable_broker_is_named_before_any_work(config: Path) -> None:
     done = RUNNER.invoke(app, ["archive", "--config", str(config)])
     assert done.exit_code == 1
     assert "BrokerUnavailable" in done.stderr
@@ -263,7 +260,7 @@ def test_an_unreachable_broker_stops_before_any_work_and_is_named(config: Path) 
     ],
 )
 @pytest.mark.parametrize("mode", ["--once", "--every=60s"])
-def test_what_this_machine_cannot_do_is_told_before_any_server_is_asked(
+def test_machine_limits_are_reported_before_any_request(
     config: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], message: str, mode: str
 ) -> None:
     for name, value in variables.items():
@@ -275,9 +272,7 @@ def test_what_this_machine_cannot_do_is_told_before_any_server_is_asked(
     assert "\tat " not in done.stderr
 
 
-def test_a_schema_that_cannot_be_read_stops_the_job_only_if_there_is_no_other_topic(
-    config: Path, tmp_path: Path
-) -> None:
+def test_unreadable_schema_stops_a_job_without_other_topics(config: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.proto").write_text("message {")
     value = '{ format = "protobuf", message = "M", proto = "broken.proto" }'
     config.write_text(UNREACHABLE + f"value = {value}\n")
@@ -291,9 +286,7 @@ def test_a_schema_that_cannot_be_read_stops_the_job_only_if_there_is_no_other_to
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_repeating_job_says_what_it_waits_for_and_ends_with_the_signals_code(
-    config: Path, number: signal.Signals, code: int
-) -> None:
+def test_repeating_job_logs_waits_and_exits_by_signal(config: Path, number: signal.Signals, code: int) -> None:
     command = [sys.executable, "-c", "from archiver.cli import main; main()"]
     command += ["archive", "--every", "1s", "--config", str(config)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:

@@ -1,4 +1,4 @@
-"""`archiver audit` on a trail in a folder: what people and machines are told, and exit codes."""
+"""`archiver audit`: output and exit codes."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_mistakes_are_told(tmp_path: Path, written: Written, arguments: list[str
     assert (done.exit_code, message in done.output) == (code, True), done.output
 
 
-def test_a_checkpoint_kept_elsewhere_has_to_be_about_a_trail_that_is_there(tmp_path: Path, written: Written) -> None:
+def test_external_checkpoint_requires_its_trail(tmp_path: Path, written: Written) -> None:
     key, kept = str(tmp_path / "made" / "key.pem.pub"), tmp_path / "kept.json"
     kept.write_bytes(written.files("checkpoint-*")[0].read_bytes())
     assert run(tmp_path, "check", "-k", key, "--checkpoint", str(kept)).exit_code == 0

@@ -1,4 +1,4 @@
-"""Shell completion: the scripts for bash, zsh and fish, what they are answered, and real shells that complete."""
+"""Completion in bash, zsh and fish."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def test_the_script_is_told_the_commands(shell: str) -> None:
 
 
 def interactive(shell: str, folder: Path) -> tuple[list[str], dict[str, str]]:
-    """How the shell is started at a prompt `ready> `, with the completion script and nothing of this user's."""
     script = run_elsewhere([COMMAND], {"_ARCHIVER_COMPLETE": f"source_{shell}"}).stdout
     path = f"{Path(COMMAND).parent}:{os.environ['PATH']}"
     home = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_DATA_HOME": str(folder), "PATH": path}
@@ -61,7 +60,6 @@ def interactive(shell: str, folder: Path) -> tuple[list[str], dict[str, str]]:
     ],
 )
 def test_the_shell_completes(shell: str, tmp_path: Path) -> None:
-    """An interactive shell with the script completes a command at a press of Tab."""
     command, environment = interactive(shell, tmp_path)
     pressed: list[str] = []
 

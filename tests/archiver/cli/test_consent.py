@@ -1,4 +1,4 @@
-"""Questions before something is removed: on a terminal, and where there is none."""
+"""Confirmation before a removal."""
 
 from __future__ import annotations
 
@@ -92,7 +92,6 @@ def test_a_list_without_records_is_refused(config: Path, tmp_path: Path) -> None
 
 
 def answered(config: Path, keys: bytes) -> Seen:
-    """What `users remove` prints on a terminal on which someone types this."""
     typed: list[bytes] = []
 
     def press(_: int, terminal: int, shown: str) -> None:

@@ -1,4 +1,4 @@
-"""What `archiver find` prints: tables, JSON lines, Arrow, files, counts, and what was read."""
+"""The output of `archiver find`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `archiver groups` refuses before it asks a server, and how it asks before it forgets a group."""
+"""Refusals and confirmations of `archiver groups`."""
 
 from __future__ import annotations
 
@@ -61,8 +61,6 @@ def test_server_that_does_not_run_is_named(tmp_path: Path) -> None:
 
 @dataclass
 class GroupsThatCommit:
-    """A group whose offset is another one at each look, as long as there are some."""
-
     offsets: list[int]
 
     def describe(self, names: Sequence[str]) -> tuple[Described, ...]:

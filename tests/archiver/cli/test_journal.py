@@ -1,4 +1,4 @@
-"""`archiver journal sum` on journals in a folder: what people and machines are told, and exit codes."""
+"""`archiver journal sum`: output and exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ UUID_ = UUID(int=7)
 
 @pytest.fixture
 def journal(tmp_path: Path) -> TableJournal:
-    """The old journal of a table, beside a trail's folder and a foreign one."""
     root = tmp_path / "journal"
     place = root / "kafka.orders" / str(UUID_)
     place.parent.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Which modules commands load before they start: a help text must not wait for database drivers."""
+"""Modules that commands load before they start."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def loaded(program: str) -> set[str]:
 
 
 def as_process(arguments: Sequence[str]) -> str:
-    """A program that runs the command line as `archiver` does. It leaves with the command's exit code."""
     return f"""
 sys.argv[1:] = {list(arguments)!r}
 from archiver.cli import main
@@ -50,7 +49,6 @@ except SystemExit:
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """A configuration of servers that aren't there."""
     path = tmp_path / "archiver.toml"
     path.write_text(
         """
@@ -82,8 +80,7 @@ except SystemExit:
     assert loaded(run) == set()
 
 
-def test_readers_of_an_archive_load_neither_the_registry_nor_the_job() -> None:
-    """Footers have what a replay needs; Postgres is read for the rest."""
+def test_archive_readers_load_neither_registry_nor_job() -> None:
     run = "import archiver.config; from archiver.replay import ReplayConsumer"
     assert loaded(run) <= {*REPLAY_NEEDS, "confluent_kafka", "pandas"}
 
@@ -104,12 +101,10 @@ def test_short_commands_do_without_pandas(command: str) -> None:
     [(["status"], STATUS_NEEDS), (["replay", "orders"], REPLAY_NEEDS), (["groups", "list"], GROUPS_NEEDS)],
 )
 def test_short_commands_load_what_they_need(config: Path, arguments: list[str], needs: Sequence[str]) -> None:
-    """Up to the first request to a server, which isn't there."""
     assert loaded(as_process([*arguments, "--config", str(config)])) == set(needs)
 
 
 def test_an_archive_job_starts_without_pandas(config: Path) -> None:
-    """PySpark imports it before the first task."""
     found = loaded(as_process(["archive", "--once", "--config", str(config)]))
     assert {"pyspark", "psycopg"} <= found
     assert "pandas" not in found
@@ -127,7 +122,7 @@ assert pyarrow.array([1, 2]).to_pandas().tolist() == [1, 2]"""
     assert "pandas" in loaded(run)
 
 
-def test_pandas_stays_away_if_pyarrow_comes_later_and_can_be_imported_then() -> None:
+def test_pandas_stays_unloaded_and_importable() -> None:
     run = """
 from archiver.light_start import without_pandas
 with without_pandas():
@@ -140,7 +135,7 @@ import pandas"""
     assert "pandas" in loaded(run)
 
 
-def test_imports_are_not_collected_in_between_and_count_as_old_then() -> None:
+def test_imports_skip_collection_and_count_as_old() -> None:
     with quick_imports():
         assert not gc.isenabled()
         with quick_imports():

@@ -1,4 +1,4 @@
-"""Who is heard on standard error: we always, other libraries if asked for; once, and in the form of the output."""
+"""Log lines on standard error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def quiet_afterwards() -> Iterator[None]:
 
 @contextmanager
 def heard(monkeypatch: pytest.MonkeyPatch, *, verbose: bool = False, as_json: bool = False) -> Iterator[io.StringIO]:
-    """The lines that a block writes to standard error."""
     out = io.StringIO()
     monkeypatch.setattr("sys.stderr", out)
     set_verbose(verbose)
@@ -109,7 +108,7 @@ def test_nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_kafka_client_says_as_much_as_the_program_wants() -> None:
-    """No level of its own: INFO appears if the application wants it. DEBUG shows credentials and never appears."""
+    """INFO appears if the application wants it. DEBUG shows credentials and never appears."""
     import archiver.kafka.cluster  # noqa: F401 - it sets the filters
 
     for name in ("kafka.net.connection", "kafka.protocol.parser"):

@@ -1,4 +1,4 @@
-"""How the `archiver` process starts and leaves: nothing that is promised at a process's end may be left out."""
+"""Start and end of the process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ main()
 
 
 def ended(body: str, before: str = "", stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
-    """The result of the archiver's process, with `body` in place of a command."""
     indented = "\n".join(f"        {line}" for line in body.splitlines())
     program = ENDING.format(body=indented, before=before)
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

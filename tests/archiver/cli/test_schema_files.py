@@ -1,4 +1,4 @@
-"""`archiver schema diff --from OLD --to NEW`: two files compared by the rules, without configuration or servers."""
+"""`archiver schema diff` with two files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ def diff(*arguments: str | Path, message: str = "shop.M") -> Result:
 
 
 def broken(old: Path, new: Path, fields: str, *options: str) -> list[str]:
-    """The rules that the new fields break; the exit code says the same."""
     new.write_text(text(fields))
     done = diff("--from", old, "--to", new, "--check", *options)
     found = json.loads(done.stdout)

@@ -1,4 +1,4 @@
-"""`archiver schema infer --from FILE`: a schema by the lines of a file, without configuration or servers."""
+"""`archiver schema infer --from FILE`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands in real terminals, wide and narrow, and off one: nothing is eaten, cut or said twice."""
+"""Commands in real terminals, and without."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ spool = "SPOOL"
 
 
 def config(tmp_path: Path, text: str = "[topics.orders]\n") -> dict[str, str]:
-    """The environment of a command with this configuration."""
     path = tmp_path / "archiver.toml"
     path.write_text(MINIMAL.replace("SPOOL", str(tmp_path / "spool")) + text)
     return {"ARCHIVER_CONFIG": str(path)}
@@ -50,7 +49,6 @@ def archiver(*arguments: str, columns: int, environment: dict[str, str] | None =
 
 @pytest.mark.parametrize("columns", WIDTHS)
 def test_help_is_whole(columns: int) -> None:
-    """All of them in one process, as a start of Python takes the most time."""
     program = f"""
 from archiver.cli.app import app
 for command in {list(commands())!r}:

@@ -1,4 +1,4 @@
-"""Staged ranges on their way into the table, where one partition is ahead of it."""
+"""Staged ranges beside a table ahead."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_it_is_committed_once_it_fits(tmp_path: Path, memory: MemoryCatalog, sta
 def test_a_table_made_anew_says_nothing_about_what_is_staged(
     tmp_path: Path, memory: MemoryCatalog, staged: StagedRanges
 ):
-    """Somebody else archived the topic there from the beginning: by its offsets the ranges would be refused."""
+    """Another archiver began the topic again: by its offsets the ranges would be refused."""
     opened = memory.load()
     waiting = [staged.stage(tmp_path, 0, 5), staged.stage(tmp_path, 1, 5)]
     anew, others = MemoryCatalog(tmp_path / "anew"), StagedRanges()
@@ -81,10 +81,10 @@ def test_a_table_made_anew_says_nothing_about_what_is_staged(
     assert (staged.landed, staged.refused) == (set(), set())
 
 
-def test_an_offset_that_a_person_repairs_before_a_slow_commit_stays_repaired(
+def test_repaired_offset_survives_a_slow_commit(
     tmp_path: Path, memory: MemoryCatalog, staged: StagedRanges, monkeypatch: pytest.MonkeyPatch
 ):
-    """It makes no snapshot, so the catalog would accept a commit that was prepared on the earlier state."""
+    """A repair makes no snapshot, so the catalog accepts a commit prepared before it."""
 
     class Repaired(CatalogOfOne):
         def settle(self, table: ArchiveTable, ranges: Sequence[TranslatedRange], **options: bool) -> Settled:

@@ -1,4 +1,4 @@
-"""Recording the values of files never fails a job, and brings back what a registry lacks."""
+"""Recording file values fails no job."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ KEY_ID = 100
 
 
 class NotedValues:
-    """The registry's part for values, in memory. `is_denied`: it refuses every call."""
-
     def __init__(self, *, is_denied: bool = False) -> None:
         self.files: dict[str, ValueTerms] = {}
         self.is_denied = is_denied

@@ -1,4 +1,4 @@
-"""Which archived rows others changed or doubled: nothing after a compaction, whatever they wrote is told otherwise."""
+"""Archived rows that were changed or duplicated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def lake(tmp_path: Path, archive: Any) -> Lake:
 
 @pytest.fixture
 def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
-    """Four files, and what the registry says of them."""
     found = []
     for partition, start, end in RANGES:
         rows = [archive.row(offset=number, partition=partition, value=b"v%d" % number) for number in range(start, end)]
@@ -69,7 +68,6 @@ def registry(expected: list[ExpectedRange], archive: Any) -> Noted:
 
 
 def look(lake: Lake, registry: Any, *, is_back: bool = False) -> Checked:
-    """The first step of a run. It reads no data file unless rows are missing."""
     return check_rows(TOPIC, table_of(lake), registry, lambda: table_of(lake), is_back=is_back)
 
 
@@ -78,14 +76,12 @@ def compare(lake: Lake, registry: Any, **allowance: Any) -> Checked | None:
 
 
 def altered(lake: Lake, registry: Any) -> list[str]:
-    """The ranges that are altered after a run."""
     look(lake, registry)
     compare(lake, registry)
     return [each.range_id for each in registry.last_checked(TOPIC).altered]
 
 
 def with_other_values(table: pa.Table, partition: int, offset: int) -> pa.Table:
-    """The rows, one of them with the value `other`."""
     rows = table.to_pylist()
     for row in rows:
         if (row["kafka"]["partition"], row["kafka"]["offset"]) == (partition, offset):
@@ -112,7 +108,7 @@ def test_nothing_is_read_where_only_the_archiver_wrote(
     assert altered(lake, registry) == []
 
 
-def test_files_that_others_put_together_hold_the_archived_records(lake: Lake, registry: Noted) -> None:
+def test_files_merged_by_others_hold_the_archived_records(lake: Lake, registry: Noted) -> None:
     lake.rewrite(lambda table: table)
     assert altered(lake, registry) == []
     found = registry.last_checked(TOPIC)
@@ -142,7 +138,7 @@ def test_doubled_rows_are_found_in_a_compaction_that_added_rows(lake: Lake, regi
 
 
 def test_records_in_a_damaged_page_are_told_with_their_ranges(lake: Lake, registry: Noted) -> None:
-    """pyarrow skips the page. Unreadable rows count as altered, and the other rows are compared."""
+    """pyarrow skips the page. Unreadable rows count as altered."""
     (path,) = lake.rewrite(by_offset, row_group_size=10)
     local = Path(path.removeprefix("file://"))
     data = local.read_bytes()
@@ -183,7 +179,7 @@ def test_the_first_look_reads_no_records_and_says_how_many_wait(
     assert look(lake, registry) == found
 
 
-def test_a_run_compares_no_more_than_it_may_and_the_next_one_goes_on(lake: Lake, registry: Noted) -> None:
+def test_capped_comparison_continues_in_the_next_run(lake: Lake, registry: Noted) -> None:
     lake.rewrite(lambda table: with_other_values(with_other_values(table, 0, 107), 1, 55))
     look(lake, registry)
     left = []
@@ -217,8 +213,8 @@ def test_a_kill_loses_one_window(lake: Lake, registry: Noted, monkeypatch: pytes
     assert ([each.range_id for each in found.altered], found.uncompared_rows) == (["0-0"], 160)
 
 
-def test_a_table_that_takes_long_to_open_is_compared_all_the_same(lake: Lake, registry: Noted) -> None:
-    """Else its rows would wait for ever."""
+def test_slow_opening_table_is_compared_anyway(lake: Lake, registry: Noted) -> None:
+    """Else its rows would never be compared."""
     lake.rewrite(lambda table: with_other_values(table, 0, 107))
     look(lake, registry)
     allowance = Allowance(seconds=60.0)
@@ -265,7 +261,6 @@ def test_what_was_told_stays_told_until_it_is_mended(lake: Lake, registry: Noted
 
 
 def add(lake: Lake, registry: Noted, archive: Any, start: int, end: int) -> None:
-    """Archive more of partition 1."""
     rows = [archive.row(offset=number, partition=1, value=b"v%d" % number) for number in range(start, end)]
     path = lake.add(archive.rows, archive.batch(rows), start, end, partition=1)
     one = replace(
@@ -282,7 +277,6 @@ def add(lake: Lake, registry: Noted, archive: Any, start: int, end: int) -> None
 
 
 def lake_of(lake: Lake, archive: Any, rows: list[Any], start: int, end: int) -> Lake:
-    """Another table with these rows alone."""
     alone = Lake(lake.folder.parent / f"alone-{start}", archive.rows)
     alone.add(archive.rows, archive.batch(rows), start, end, partition=1)
     return alone
@@ -316,7 +310,7 @@ def test_what_was_told_outlives_a_check_that_is_forgotten(lake: Lake, registry: 
     assert altered(lake, registry) == ["0-0"]
 
 
-def test_what_was_not_compared_outlives_a_check_that_is_forgotten(lake: Lake, registry: Noted, archive: Any) -> None:
+def test_uncompared_rows_outlive_a_forgotten_check(lake: Lake, registry: Noted, archive: Any) -> None:
     lake.rewrite(lambda table: with_other_values(table, 0, 7))
     look(lake, registry)
     add(lake, registry, archive, 60, 70)
@@ -360,9 +354,7 @@ def test_a_range_with_a_hole_is_compared_once_that_is_filled(lake: Lake, registr
     assert altered(lake, registry) == ["0-0"]
 
 
-def test_rows_beyond_the_archived_end_are_compared_once_it_is_past_them(
-    lake: Lake, registry: Noted, archive: Any
-) -> None:
+def test_rows_past_the_archived_end_are_compared_later(lake: Lake, registry: Noted, archive: Any) -> None:
     ahead = [archive.row(offset=number, partition=1, value=b"v%d" % number) for number in range(65, 67)]
     lake.insert(pa.Table.from_batches([archive.batch(ahead)]).cast(rows_of(registry.ranges[3]).schema))
     assert altered(lake, registry) == []

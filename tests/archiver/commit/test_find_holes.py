@@ -1,4 +1,4 @@
-"""Which rows a table lacks, whatever others made of its files: after a compaction none, else what is gone."""
+"""Rows that a table lacks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def lake(tmp_path: Path, archive: Any) -> Lake:
 
 @pytest.fixture
 def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
-    """Five files, those of partition 1 with every third offset only, and their ranges in the registry."""
     result = []
     for partition, start, end in RANGES:
         rows = [archive.row(offset=offset, partition=partition) for offset in range(start, end, 3 if partition else 1)]
@@ -87,7 +86,7 @@ def test_deleted_rows_are_told_by_range_and_offsets(lake: Lake, expected: list[E
     assert missing(lake, expected) == [(0, 140, 200, 60), (0, 205, 231, 26)]
 
 
-def test_rows_that_others_add_do_not_stand_for_those_that_are_gone(lake: Lake, expected: list[ExpectedRange]) -> None:
+def test_added_rows_do_not_replace_missing_ones(lake: Lake, expected: list[ExpectedRange]) -> None:
     def swapped(table: pa.Table) -> pa.Table:
         gone = pc.and_(pc.equal(partitions(table), 1), pc.less(offsets(table), 10))
         kept = table.filter(pc.invert(gone))
@@ -136,7 +135,6 @@ def test_holes_are_named_by_partition(lake: Lake, expected: list[ExpectedRange])
 
 
 def shared(lake: Lake, expected: list[ExpectedRange]) -> list[ExpectedRange]:
-    """The first two ranges in one file, as after a rewrite, and the third in it and in its own."""
     first, second, third, *others = expected
     path, own = first.files[0].path, third.files[0].path
     half = third.rows // 2
@@ -148,10 +146,7 @@ def shared(lake: Lake, expected: list[ExpectedRange]) -> list[ExpectedRange]:
     ]
 
 
-def test_who_shares_a_file_with_a_range_that_lacks_rows_is_looked_at_too(
-    lake: Lake, expected: list[ExpectedRange]
-) -> None:
-    """That file doesn't hold as many rows as its ranges need; one range is in none of the bad files, and is not."""
+def test_ranges_sharing_a_file_with_a_hole_are_checked(lake: Lake, expected: list[ExpectedRange]) -> None:
     live = TableRows(ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic)), FORMATS)
     assert live.suspects(expected) == []
     together = shared(lake, expected)
@@ -161,7 +156,6 @@ def test_who_shares_a_file_with_a_range_that_lacks_rows_is_looked_at_too(
 
 
 def test_rows_of_a_range_in_two_files_are_counted_together(lake: Lake, expected: list[ExpectedRange]) -> None:
-    """What is gone of the one file isn't hidden by the other's rows, which have offsets between its own."""
     one, *others = expected
     lake.rewrite(lambda table: table.filter(pc.not_equal(offsets(table), one.start_offset + 3)))
     parts = (ExpectedFile(path="file:///gone.parquet", rows=5), ExpectedFile(path=one.files[0].path, rows=one.rows - 5))
@@ -170,7 +164,7 @@ def test_rows_of_a_range_in_two_files_are_counted_together(lake: Lake, expected:
 
 
 def test_rows_at_accepted_offsets_stand_for_no_other_row(lake: Lake, expected: list[ExpectedRange]) -> None:
-    """Two rows were accepted as gone. They came back, and two more are gone now."""
+    """Two accepted rows came back, and two more are gone now."""
     first, *others = expected
     accepted = replace(first, rows=98, gone=2, accepted=((2, 4),), accepted_rows=2)
     lake.rewrite(lambda table: table.filter(~in_first(table, 5, 7)))
@@ -189,7 +183,7 @@ def in_first(table: pa.Table, start: int, end: int) -> Any:
 def test_rows_below_the_first_offset_are_not_missing(
     lake: Lake, expected: list[ExpectedRange], gone_above: tuple[tuple[int, int], ...], holes: list[Any]
 ) -> None:
-    """Another engine had deleted rows before the first offset moved past them: 30 rows were retired, 27 expected."""
+    """Another engine deleted rows before the first offset passed them: 30 retired, 27 expected."""
     first, *others = expected
     lake.set(**{"archiver.first-offsets": '{"0": 30}'})
     lake.rewrite(lambda table: table.filter(~in_first(table, 0, 30)))
@@ -199,7 +193,7 @@ def test_rows_below_the_first_offset_are_not_missing(
 
 
 def test_the_table_alone_excuses_no_missing_rows(lake: Lake, expected: list[ExpectedRange]) -> None:
-    """Another engine removed rows and set the property: only a moved first offset in the registry retires rows."""
+    """Another engine removed rows and set the property: only the registry's first offset retires rows."""
     lake.set(**{"archiver.first-offsets": '{"0": 30}'})
     lake.rewrite(lambda table: table.filter(~in_first(table, 0, 30)))
     table, noted = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic)), Noted(ranges=expected)

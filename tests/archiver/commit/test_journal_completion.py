@@ -1,4 +1,4 @@
-"""The entry of a commit that only the table knows of: written from its snapshot, or not at all."""
+"""Journal entries restored from snapshots."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tests.support.storage.old_journal import empty_journal
 
 @pytest.fixture
 def journal(tmp_path: Path) -> TableJournal:
-    """A journal that was there from the first commit on."""
     made = empty_journal(tmp_path / "journal")
     made.keep_starts({0: 0})
     return made
@@ -27,7 +26,6 @@ def journal(tmp_path: Path) -> TableJournal:
 
 @pytest.fixture
 def lake(lake: Lake, archive: Any) -> Lake:
-    """Two commits of ten offsets; the second also has a range without records."""
     for start in (0, 10):
         add(lake, archive, start)
     lake.add(archive.rows, None, 20, 25)
@@ -42,7 +40,6 @@ def add(lake: Lake, archive: Any, start: int) -> str:
 
 
 def complete(lake: Lake, journal: TableJournal) -> list[tuple[int, int, int]]:
-    """The ranges in the entries that were written: start, end and rows."""
     table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
     return sorted(
         (item.range.start_offset, item.range.end_offset, item.range.rows)
@@ -79,7 +76,6 @@ def sorted_files(lake: Lake) -> list[Any]:
 
 
 def test_only_commits_since_the_first_entry_are_written(lake: Lake, tmp_path: Path) -> None:
-    """A journal that was configured later has no entries of the commits before."""
     journal = empty_journal(tmp_path / "later")
     assert complete(lake, journal) == []
     assert journaled(journal) == []

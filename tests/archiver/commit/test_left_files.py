@@ -1,4 +1,4 @@
-"""A rebuild restores replaced files that the store has or doesn't list."""
+"""A rebuild restores replaced files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files on a disk that isn't mounted, or that lost some of them: what is believed of the rest."""
+"""Files on an unmounted or damaged disk."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from tests.support.catalog.memory import TOPIC, MemoryCatalog, span
 
 
 class Rejections:
-    """The missing files that the registry would get."""
-
     def __init__(self) -> None:
         self.ids: list[str] = []
 
@@ -96,7 +94,7 @@ def test_a_file_of_another_size_is_not_the_one_that_was_staged(lake: MemoryCatal
 
 @pytest.mark.parametrize("has_files", [False, True])
 def test_metadata_elsewhere_says_nothing_of_the_data(lake: MemoryCatalog, tmp_path: Path, *, has_files: bool) -> None:
-    """`write.data.path` on another disk: only data files that are in the table show that it is the table's."""
+    """With `write.data.path` on another disk, only data files show which table it is."""
     disk = tmp_path / "disk"
     disk.mkdir()
     lake.change(SetPropertiesUpdate(updates={"write.data.path": disk.as_uri()}))

@@ -1,4 +1,4 @@
-"""How a table stands: whole, set back, or without rows that others removed."""
+"""A table: whole, set back, or reduced."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from tests.support.archive.noted import Noted
 
 @dataclass
 class Archived:
-    """A table with real files, and the registry that knows of them; ten offsets a commit."""
-
     lake: Lake
     archive: Any
     registry: Noted = field(default_factory=Noted)
@@ -58,7 +56,6 @@ class Archived:
 
 @pytest.fixture
 def archived(lake: Lake, archive: Any) -> Archived:
-    """Two commits."""
     made = Archived(lake, archive, Noted(mapping=archive.rows))
     made.append()
     made.append()
@@ -89,7 +86,7 @@ def test_files_that_others_put_together_leave_nothing_missing(archived: Archived
     assert (found.holes, found.error) == ((), None)
 
 
-def test_altered_rows_are_named_with_one_statement_for_all_that_lie_together(archived: Archived) -> None:
+def test_adjacent_altered_rows_share_one_statement(archived: Archived) -> None:
     live = TableRows(archived.load(), FORMATS)
     archived.registry.ranges = [
         replace(range_, digest=live.digests([range_])[0]) for range_ in archived.registry.ranges
@@ -111,7 +108,7 @@ def test_altered_rows_are_named_with_one_statement_for_all_that_lie_together(arc
     ]
 
 
-def test_altered_rows_stay_told_when_the_check_is_forgotten_and_the_snapshot_has_expired(archived: Archived) -> None:
+def test_altered_rows_stay_reported_after_snapshot_expiry(archived: Archived) -> None:
     live = TableRows(archived.load(), FORMATS)
     archived.registry.ranges = [
         replace(range_, digest=live.digests([range_])[0]) for range_ in archived.registry.ranges
@@ -132,7 +129,7 @@ def spoilt(row: dict[str, Any]) -> dict[str, Any]:
     return row | {"val": row["val"] | {"__raw__": b"other"}}
 
 
-def test_a_table_known_from_before_the_last_commit_is_loaded_again(archived: Archived) -> None:
+def test_table_known_from_before_last_commit_is_reloaded(archived: Archived) -> None:
     known = archived.load()
     archived.append()
     found = archived.look(known=known)
@@ -141,7 +138,7 @@ def test_a_table_known_from_before_the_last_commit_is_loaded_again(archived: Arc
     assert found.table.offsets[0].next_offset == 30
 
 
-def test_a_main_branch_set_to_an_earlier_snapshot_is_told_as_set_back(archived: Archived) -> None:
+def test_main_branch_at_earlier_snapshot_is_set_back(archived: Archived) -> None:
     first = archived.lake.metadata.snapshots[0].snapshot_id
     back = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=first)
     archived.lake.metadata = update_table_metadata(archived.lake.metadata, (back,), enforce_validation=True)
@@ -151,7 +148,7 @@ def test_a_main_branch_set_to_an_earlier_snapshot_is_told_as_set_back(archived: 
 
 
 def test_metadata_of_before_the_last_commit_is_told_as_set_back(archived: Archived) -> None:
-    """Its history is in order: only the registry knows that there was more."""
+    """Its history is in order: only the registry knows about later commits."""
     before = archived.lake.metadata
     archived.append()
     archived.lake.metadata = before
@@ -188,9 +185,7 @@ def test_rows_that_others_deleted_are_told_as_such(archived: Archived) -> None:
 
 
 @pytest.mark.parametrize("is_checked_before", [True, False])
-def test_deletes_of_a_snapshot_that_calls_itself_an_append_are_reported(
-    archived: Archived, *, is_checked_before: bool
-) -> None:
+def test_deletes_in_an_append_snapshot_are_reported(archived: Archived, *, is_checked_before: bool) -> None:
     if is_checked_before:
         assert archived.look().error is None
     offset = archived.lake.metadata.schema().find_field("kafka.offset").field_id
@@ -214,7 +209,7 @@ def test_an_append_that_leaves_files_out_is_reported(archived: Archived) -> None
     assert spans(archived.look()) == [(0, 10, 10), (10, 20, 10)]
 
 
-def test_what_is_put_into_a_table_that_was_found_empty_is_not_looked_for(lake: Lake, archive: Any) -> None:
+def test_new_rows_of_an_empty_table_need_no_search(lake: Lake, archive: Any) -> None:
     made = Archived(lake, archive, Noted(mapping=archive.rows))
     made.look()
     assert made.registry.notes == 1
@@ -224,7 +219,7 @@ def test_what_is_put_into_a_table_that_was_found_empty_is_not_looked_for(lake: L
     assert (found.holes, found.error) == ((), None)
 
 
-def test_a_result_of_an_empty_table_is_noted_again_before_the_first_snapshot_expires(lake: Lake, archive: Any) -> None:
+def test_empty_table_result_is_renewed_before_expiry(lake: Lake, archive: Any) -> None:
     made = Archived(lake, archive, Noted(mapping=archive.rows))
     made.look()
     made.append()
@@ -238,7 +233,7 @@ def test_a_result_of_an_empty_table_is_noted_again_before_the_first_snapshot_exp
     assert (found.holes, found.error, found.unseen_before) == ((), None, None)
 
 
-def test_what_others_took_out_of_a_table_that_was_found_empty_is_told(lake: Lake, archive: Any) -> None:
+def test_rows_removed_from_a_once_empty_table_are_reported(lake: Lake, archive: Any) -> None:
     made = Archived(lake, archive, Noted(mapping=archive.rows))
     made.look()
     made.append()

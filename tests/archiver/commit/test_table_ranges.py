@@ -1,4 +1,4 @@
-"""What files say of ranges, and what of it takes the place of what a journal says."""
+"""Ranges from footers and journal."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def found(tmp_path: Path) -> Any:
     return look
 
 
-def test_ranges_of_a_rewrite_that_the_journal_missed_take_the_places_of_all_they_overlap(found: Any) -> None:
+def test_unjournaled_rewrite_replaces_all_overlapped_ranges(found: Any) -> None:
     old = [StoredRange.of(span(0, start, start + 10)) for start in (0, 10, 20, 30)]
     first, second = path(), path()
     footers = {first: footer(0, 15), second: footer(15, 30)}
@@ -84,7 +84,7 @@ def test_a_file_of_a_range_takes_the_place_of_one_that_is_gone(found: Any) -> No
     assert found([both], [both.paths[0], made], {made: footer(0, 10)}) == [(0, 10, (both.paths[0], made))]
 
 
-def test_a_file_of_a_range_whose_others_are_gone_leaves_their_rows_expected(tmp_path: Path) -> None:
+def test_partial_files_leave_the_missing_rows_expected(tmp_path: Path) -> None:
     table = MemoryCatalog(tmp_path).load()
     whole = span(0, 0, 10)
     both = StoredRange.of(replace(whole, files=(*whole.files, *span(0, 0, 10).files)))
@@ -94,7 +94,7 @@ def test_a_file_of_a_range_whose_others_are_gone_leaves_their_rows_expected(tmp_
     assert (one.offsets, one.paths, one.expected) == ((0, 10), (made,), both.expected)
 
 
-def test_ranges_of_which_the_found_files_have_only_a_part_stay_expected(found: Any) -> None:
+def test_partly_found_ranges_stay_expected(found: Any) -> None:
     """The other rows are in files of other engines, without a footer."""
     old = [StoredRange.of(span(0, start, start + 10)) for start in (0, 10)]
     copy, stray = path(), path()
@@ -106,8 +106,8 @@ def test_ranges_of_which_the_found_files_have_only_a_part_stay_expected(found: A
         assert found(old, [copy, stray], others) == existing
 
 
-def test_rows_that_are_accepted_to_be_gone_stay_so_in_other_files(tmp_path: Path) -> None:
-    """A refill's copy of the whole range, of which other engines erased two rows later: neither may come back."""
+def test_accepted_losses_stay_accepted_in_other_files(tmp_path: Path) -> None:
+    """A refill copied the whole range, and other engines erased two rows later."""
     table = MemoryCatalog(tmp_path).load()
     existing = StoredRange.of(span(0, 0, 10)).without(left=8, erased=2, lost=0)
     copy = path()
@@ -150,7 +150,7 @@ def test_files_are_one_range_only_with_all_of_them() -> None:
 
 @pytest.mark.parametrize("is_journaled", [True, False])
 def test_files_of_rewrites_keep_ranges_that_the_journal_lacks(*, is_journaled: bool) -> None:
-    """The journal was configured after the first commits, so it has a rewrite's file and no range of it."""
+    """The journal was configured after the first commits."""
     replaced, rewritten, unknown = path(), path(), path()
     footers = {replaced: footer(0, 10), rewritten: footer(10, 20), unknown: footer(20, 30)}
     named = {file_name(replaced), file_name(rewritten)} if is_journaled else set()

@@ -1,4 +1,4 @@
-"""Tidying after commits: both steps are tried, whatever the first one says, and nothing of it fails a job."""
+"""Tidying failures fail no job."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tests.support.catalog.memory import TOPIC
 
 @dataclass
 class Topic:
-    """A topic, its registry's files and its journal; a step may fail."""
-
     topic: Any = TOPIC
     failures: dict[str, Exception] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)

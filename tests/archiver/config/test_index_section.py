@@ -1,4 +1,4 @@
-"""`index` and `[index]`: mistakes are named before any work."""
+"""Mistakes in `index` and `[index]`."""
 
 from __future__ import annotations
 

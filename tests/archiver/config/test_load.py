@@ -47,7 +47,7 @@ def test_a_topic_takes_its_own_section_over_the_defaults(tmp_path: Path) -> None
     assert orders.key.format == "raw"
 
 
-def test_what_becomes_columns_is_chosen_for_a_topic_and_its_formats(tmp_path: Path) -> None:
+def test_content_columns_are_set_by_topic_and_format(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         """
@@ -86,7 +86,7 @@ def test_the_longest_matching_pattern_speaks_for_a_topic(tmp_path: Path) -> None
     assert config.topic("orders.eu.web").table == "kafka.orders_eu_web"
 
 
-def test_all_topics_are_the_named_ones_and_the_existing_ones_that_a_pattern_matches(tmp_path: Path) -> None:
+def test_topics_are_named_ones_and_pattern_matches(tmp_path: Path) -> None:
     config = load(tmp_path, '[topics.payments]\n[topics."orders.*"]')
     chosen = config.select(existing=["orders.eu", "orders.us", "unrelated"])
     assert [topic.name for topic in chosen] == ["orders.eu", "orders.us", "payments"]
@@ -172,7 +172,7 @@ def test_broken_toml_is_named(tmp_path: Path) -> None:
         load(tmp_path, "[topics")
 
 
-def test_the_environment_overrides_and_borrowed_names_are_turned_into_theirs(tmp_path: Path) -> None:
+def test_environment_overrides_and_restores_foreign_names(tmp_path: Path) -> None:
     config = load(
         tmp_path,
         '[spark]\n"spark.sql.shuffle.partitions" = 4\n[topics.orders]',

@@ -1,4 +1,4 @@
-"""Every wrong configuration is told in our words: the key, the value unless it may be a secret, and what is allowed."""
+"""Errors name key, value and allowed values."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ SECRETS = {"dsn", "password", "token", "headers", "url"}
 
 
 def complaint(tmp_path: Path, text: str, base: str = MINIMAL) -> str | None:
-    """What is said of a configuration; None if it is right."""
     file = tmp_path / "archiver.toml"
     file.write_text(base + text)
     try:
@@ -67,14 +66,12 @@ def complaint(tmp_path: Path, text: str, base: str = MINIMAL) -> str | None:
 
 
 def in_our_words(text: str) -> str:
-    """The text, after a check that it is in the archiver's words. Names of keys are allowed."""
     plain = text.replace("`", "").replace("parse_error", "")
     assert [word for word in THEIR_WORDS if word in plain] == []
     return text
 
 
 def keys() -> Iterator[tuple[str, str]]:
-    """Every key that there is, with the section to write it in."""
     yield from ((f"[{section}]", key) for section, model in SECTIONS.items() for key in model.model_fields)
     for name, model in FORMATS.items():
         section = f'[topics.orders.value]\nformat = "{name}"'
@@ -84,7 +81,6 @@ def keys() -> Iterator[tuple[str, str]]:
 
 
 def written(section: str, key: str, value: str) -> str:
-    """A configuration that is right but for this one key."""
     line = f"{key} = {value}\n"
     if section == "[registry]":
         return MINIMAL.partition("dsn")[0] + line
@@ -108,7 +104,7 @@ def test_whatever_a_key_is_set_to_is_taken_or_told_in_our_words(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("key", [field.alias for field in KafkaOptions.model_fields.values()])
-def test_whatever_an_option_of_kafka_is_set_to_is_taken_or_told_in_our_words(key: str) -> None:
+def test_any_kafka_option_value_is_accepted_or_explained(key: str) -> None:
     told = {value: kafka_complaint({key: value}) for value in ("", "-7", "2.5", "9" * 20, "true", "a:b", "hunter2")}
     for text in filter(None, told.values()):
         assert key in text

@@ -1,4 +1,4 @@
-"""The demo's summary fits an ordinary terminal."""
+"""The demo's summary fits a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of a job: threads for little work, Spark only if it is needed, and the given one for all."""
+"""Which engine a job uses."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from archiver.errors import ConfigError
 
 
 class Started:
-    """Counts the sessions that were started and ended."""
-
     def __init__(self) -> None:
         self.begun = self.ended = 0
         self.engine = ThreadEngine(1)

@@ -1,4 +1,4 @@
-"""The archive of Java's classes: who writes it, when it gets its name, and when there is none."""
+"""Java's class data archive."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ def folder(java: Path) -> Path:
 
 
 def options(java: Path, version: int = 17, **settings: str) -> list[str]:
-    """The options except those that silence Java."""
     options = class_archive_options(java, version, {f"spark.driver.{key}": value for key, value in settings.items()})
     return [item for item in options if not item.startswith("-Xlog")]
 
 
 def written_by(java: Path) -> Path:
-    """The file into which the second start's JVM writes."""
     assert options(java) == [], "a first start writes nothing"
     (option,) = options(java)
     name, _, path = option.partition("=")
@@ -101,7 +99,6 @@ def test_archives_that_no_start_asks_for_are_removed(java: Path) -> None:
 
 
 def test_java_says_nothing_of_an_archive_it_cannot_use(java: Path) -> None:
-    """A second start's terminal shows what the first one's shows."""
     if (result := shutil.which("java")) is None:
         pytest.skip("Java isn't on the path")
     (jar,) = Path(pyspark.__path__[0], "jars").glob("py4j-*.jar")

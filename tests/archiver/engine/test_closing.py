@@ -1,4 +1,4 @@
-"""How an engine ends: it stops its session, and doesn't wait for what is of no use to it."""
+"""How an engine ends."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from archiver.engine.spark import SparkEngine
 
 
 class Accumulators:
-    """PySpark's server, which takes its time to end."""
-
     def __init__(self, address: object) -> None:
         self.server_address = address
         self.asked, self.ended = threading.Event(), threading.Event()
@@ -34,7 +32,6 @@ class Session:
 
 @pytest.mark.parametrize(("address", "waits"), [(("127.0.0.1", 1), False), ("/tmp/socket", True)])
 def test_pysparks_accumulators_are_not_waited_for(address: object, *, waits: bool) -> None:
-    """Except those with a file to remove."""
     server = Accumulators(address)
     session: Any = Session(server)
     SparkEngine(session, owned=True).close()

@@ -1,4 +1,4 @@
-"""Tasks in groups: each has its own outcome, and a group whose worker died runs again, task by task."""
+"""Tasks in groups, and dead workers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,12 @@ GROUPS = ((0, 1, 2), (3,), (4, 5))
 
 
 def doubled(task: int) -> int:
-    """A task that refuses 5."""
     if task == 5:
         raise UpkeepError("no five", file="f")
     return 2 * task
 
 
 class Losing(InlineEngine):
-    """An engine whose worker dies in task 1, whatever else is in its group."""
-
     def __init__(self, *, error: type[WorkerLost | TaskInterrupted] = WorkerLost) -> None:
         super().__init__()
         self.calls: list[list[object]] = []
@@ -112,7 +109,7 @@ def test_what_was_interrupted_is_not_run_again() -> None:
 
 
 def test_nothing_begins_again_once_the_job_stops() -> None:
-    """Whenever the stop comes: the engine forgets an interrupt that came before its second call."""
+    """The engine forgets an interrupt before its second call."""
     engine = Losing()
     outcomes = run_grouped(engine, range(6), doubled, GROUPS, is_stopped=lambda: True)
     stopped = {outcome.index for outcome in outcomes if isinstance(outcome.error, TaskInterrupted)}

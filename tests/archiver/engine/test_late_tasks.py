@@ -1,4 +1,4 @@
-"""An interrupt just before Spark gets a task: Spark forgets the interrupt, so the engine repeats it."""
+"""Spark forgets early interrupts; the engine repeats."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT_S = 30.0
 
 
 class SlowToSubmit:
-    """A session of Spark Connect that loses its first jobs at once. The next job arrives after the first interrupt."""
+    """A Spark Connect session whose first jobs are lost. The next job arrives after the first interrupt."""
 
     def __init__(self, *, lost: int) -> None:
         self._lost = lost
@@ -70,7 +70,7 @@ class ClassicAndSlow(SlowToSubmit):
 
 
 class UnpinnedAndSlow(SlowToSubmit):
-    """The same with a context whose threads share Java's: a tag may then stay with another thread."""
+    """The same with threads that share Java's: a tag may stay with another thread."""
 
     defaultParallelism = 1  # noqa: N815 - Spark's name
     _gateway = None
@@ -114,8 +114,8 @@ def test_it_ends_for_who_wants_no_more_outcomes(kind: type[SlowToSubmit]) -> Non
     assert session.cancelled.is_set()
 
 
-def test_an_interrupt_before_the_first_outcome_is_asked_for_counts(kind: type[SlowToSubmit]) -> None:
-    """SIGTERM comes after the tasks of a wave were handed over. None of them starts."""
+def test_interrupt_before_first_outcome_request_counts(kind: type[SlowToSubmit]) -> None:
+    """SIGTERM comes after a wave's tasks were submitted. None of them starts."""
     session = kind(lost=2)
     engine = engine_on(session)
     outcomes = engine.run_tasks(["first", "second"], str)

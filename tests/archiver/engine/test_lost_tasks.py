@@ -1,4 +1,4 @@
-"""What the engine makes of a Spark job that failed, or that gave what it can't read: always an outcome."""
+"""Outcomes of failed or unreadable Spark jobs."""
 
 from __future__ import annotations
 
@@ -45,15 +45,11 @@ ModuleNotFoundError: No module named 'elsewhere'
 
 
 class JavaGone(Exception):
-    """An error of py4j that can't read its text from Java any more."""
-
     def __str__(self) -> str:
         raise ConnectionRefusedError
 
 
 class Classic:
-    """A session whose jobs end as `collect` says."""
-
     defaultParallelism = 1  # noqa: N815 - Spark's name
     _gateway = object.__new__(ClientServer)
 

@@ -44,7 +44,6 @@ def test_a_connect_server_is_no_master() -> None:
 
 @pytest.fixture
 def silent_port() -> int:
-    """A port at which nothing listens."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

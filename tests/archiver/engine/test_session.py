@@ -57,7 +57,7 @@ def test_only_workers_on_this_machine_are_forked_from_our_daemon():
     assert "spark.executorEnv.ARCHIVER_HEAPS" not in elsewhere
 
 
-def test_local_workers_run_this_interpreter_unless_told_otherwise():
+def test_local_workers_run_this_interpreter_by_default():
     environment = {"SPARK_LOCAL_IP": "10.0.0.1"}
     prepare_environment(classic_settings({"master": "local[1]"}), environment)
     assert environment["PYSPARK_PYTHON"] == sys.executable
@@ -98,7 +98,7 @@ print("our own", file=sys.stderr)
     assert done.stderr == "trouble\nour own\n"
 
 
-def test_what_a_child_says_before_the_start_fails_comes_with_the_error():
+def test_child_output_before_failed_start_is_in_the_error():
     program = """
 import subprocess, sys, time
 from archiver.engine.java import filtered_children

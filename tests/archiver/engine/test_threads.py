@@ -1,4 +1,4 @@
-"""The engine of this process: every task has its outcome, and an interrupt spares those that haven't begun."""
+"""The thread engine: outcomes and interrupts."""
 
 from __future__ import annotations
 

@@ -18,9 +18,7 @@ def test_modules_are_imported_and_missing_ones_left_to_the_tasks(monkeypatch: py
     assert sys.modules.pop("wanted_by_tasks").THERE
 
 
-def test_what_is_remembered_of_archives_is_dropped_and_they_still_import(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-):
+def test_dropped_archive_caches_still_import(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     archive = tmp_path / "packed.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         packed.writestr("first_of_archive.py", "PLACE = 1\n")

@@ -1,4 +1,4 @@
-"""The memory of a worker, measured by the system in a process of its own."""
+"""Memory of a worker process."""
 
 from __future__ import annotations
 

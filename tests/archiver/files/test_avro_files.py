@@ -1,4 +1,4 @@
-"""A task whose values are Avro: a file with every type of column, of an older and a newer writer."""
+"""A task with Avro values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task whose values are JSON: a file with every type of column, whose bytes come back."""
+"""A task with JSON values."""
 
 from __future__ import annotations
 

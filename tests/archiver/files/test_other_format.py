@@ -1,4 +1,4 @@
-"""A task whose values are of a format that only the tests know: files with every type of column."""
+"""A task with the tests' format."""
 
 from __future__ import annotations
 

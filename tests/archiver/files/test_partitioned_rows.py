@@ -1,4 +1,4 @@
-"""Ranges in several files, by a whole task over a log in memory: what it covers and holds, and what an error keeps."""
+"""Ranges in several files, by tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def task_of(folder: Path, log: Sequence[bytes], end: int, by: Partitioning = BY_
 
 
 def records(count: int, keys: int, *, size: int = 1) -> list[bytes]:
-    """One batch of ten records each; keys in turn."""
     return [
         batch(
             base,
@@ -49,7 +48,6 @@ def records(count: int, keys: int, *, size: int = 1) -> list[bytes]:
 
 
 def seen(result: TaskResult) -> list[list[tuple[bytes | None, list[int]]]]:
-    """Of each range its files: the key that all of its rows have, and their offsets."""
     outcome = []
     for item in result.ranges:
         files = []
@@ -60,7 +58,7 @@ def seen(result: TaskResult) -> list[list[tuple[bytes | None, list[int]]]]:
     return outcome
 
 
-def test_a_range_has_a_file_for_each_partition_and_all_of_its_records(tmp_path: Path) -> None:
+def test_range_has_one_file_per_partition_and_all_records(tmp_path: Path) -> None:
     task = task_of(tmp_path, records(60, 4), 60)
     result = translate_range(task)
     assert result.error is None
@@ -119,7 +117,6 @@ def test_spilled_or_not_the_files_are_the_same(
 
 
 def test_memory_is_bounded_with_hundreds_of_partitions(tmp_path: Path) -> None:
-    """8,000 records of 4 KB in 400 partitions: 32 MB that wait, of which 2 MB may be in memory."""
     log = records(8_000, 400, size=1_000)
     task = task_of(tmp_path, log, 8_000)
     task = replace(task, target=replace(task.target, pending_bytes=2 << 20))
@@ -164,7 +161,6 @@ def test_a_range_ends_by_the_largest_file_and_the_next_goes_on(tmp_path: Path) -
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("kind", [StorageError, StorageDenied])
 def test_a_range_with_a_file_that_failed_is_none(tmp_path: Path, number: int, kind: type[StorageError]) -> None:
-    """Two days of three keys: any of five of the six files may be the one that isn't uploaded."""
     log = [
         *(batch(n, Record(timestamp=DAY, key=b"k%d" % (n % 3))) for n in range(120)),
         *(batch(n, Record(timestamp=9 * DAY, key=b"k%d" % (n % 3))) for n in range(120, 240)),

@@ -1,4 +1,4 @@
-"""Ranges written from plain Arrow columns, as any source may hand them over: the same records come back."""
+"""Ranges from plain Arrow columns."""
 
 from __future__ import annotations
 
@@ -65,7 +65,6 @@ def records(
     start: int | None = None,
     end: int | None = None,
 ) -> Records:
-    """Records in batches with these numbers of `rows`, all in one by default."""
     counts = np.array(rows or [len(content)], np.int64)
     offsets = np.array([row["offset"] for row in content], np.int64)
     lasts = offsets[np.cumsum(counts) - 1]
@@ -99,7 +98,6 @@ def rows_of(file: DataFileInfo) -> list[dict[str, Any]]:
 
 
 def content_of(row: dict[str, Any]) -> dict[str, Any]:
-    """The content that a row was made from."""
     event, raw = row["kafka"]["event_timestamp"], row["kafka"]["raw_timestamp"]
     if raw is None:
         raw = -1 if event is None else (event - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
@@ -218,7 +216,7 @@ def test_records_must_follow_those_before(tmp_path: Path) -> None:
 
 
 def test_no_kafka_is_needed_to_write_files() -> None:
-    """A server that takes records may start without it."""
+    """A server that accepts records may start without it."""
     run = "import sys, archiver.files.range_writer; print(*(name for name in sys.modules if 'kafka.' in name))"
     done = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == []

@@ -1,4 +1,4 @@
-"""Counts of how well a schema fits, beside what Protobuf itself says of each value."""
+"""Fit of a schema, beside Protobuf's parser."""
 
 from __future__ import annotations
 
@@ -106,8 +106,8 @@ def test_excluded_fields_are_known() -> None:
     assert (result.value.values, result.value.unknown) == (1, 0)
 
 
-def test_unknown_fields_beside_excluded_ones_do_not_count_nor_halt_and_those_below_do() -> None:
-    """As docs/configuration.md says of `on_unrecognized`."""
+def test_unknown_fields_halt_only_outside_excluded_ones() -> None:
+    """As docs/configuration.md says about `on_unrecognized`."""
     hiding = descriptor_of(HIDING.replace("id = 1;", "id = 1; In one = 3;") + "message In { int32 a = 1; }")
     row = RowMapping(key=RawMapping(raw_id=9_000), value=compile_mapping(hiding), schema_version=1)
     beside, below = b"\x0a\x01a\x48\x01", b"\x1a\x02\x48\x01"
@@ -129,7 +129,6 @@ FIRST = PLAIN | {"key": None, "batch_start": 10, "batch_end": 20}
 
 
 def sent(values: dict[str, bytes | None], *names: str) -> Records:
-    """A batch of these values, from offset 10 on."""
     rows = [FIRST | {"offset": 10 + number, "value": values[name]} for number, name in enumerate(names)]
     return as_records(pa.RecordBatch.from_pylist(rows, RECORDS))
 

@@ -1,4 +1,4 @@
-"""Records that contradict themselves are refused, and parts of them are whole batches."""
+"""Contradictory records are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ NOTHING = {"timestamp": 0, "key": None, "value": None, "headers": []}
 
 
 def batches(*borders: tuple[int, int, int]) -> Batches:
-    """The first and last offset of each batch, and its number of records."""
     first, last, rows = (np.array(values, np.int64) for values in zip(*borders, strict=True))
     return Batches(first_offset=first, last_offset=last, rows=rows, times=first * 1_000)
 

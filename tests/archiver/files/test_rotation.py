@@ -27,7 +27,7 @@ def test_new_partitions_and_falling_times_end_the_file():
     assert runs[1].times.tolist() == [2 * DAY, 2 * DAY]
 
 
-def test_maximum_continues_over_groups_and_starts_again_with_a_file():
+def test_maximum_spans_groups_and_resets_with_a_file():
     decision = rotation()
     assert [run.partition_value for run in decision.runs(np.array([3 * DAY]))] == [3]
     late = list(decision.runs(np.array([3 * DAY - 5])))

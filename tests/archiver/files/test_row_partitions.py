@@ -1,4 +1,4 @@
-"""The partition of each row, judged by pyiceberg's own transforms, which are other code than the library's."""
+"""Partitions of rows, as pyiceberg computes."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ ROWS = st.lists(
 
 
 @given(rows=ROWS, day=st.integers(0, 30_000))
-def test_rows_are_sorted_by_partition_and_keep_their_order_within(rows: list[Any], day: int) -> None:
+def test_sort_by_partition_is_stable(rows: list[Any], day: int) -> None:
     by = partitioning(("day", 30), ("identity", 101), ("bucket[3]", 5), ("truncate[2]", 102), ("identity", 999))
     batch = pa.RecordBatch.from_pylist([{"key": {"__raw__": key}, "val": val} for key, val in rows], schema())
     result = RowPartitions(by, schema()).sort(batch, day)

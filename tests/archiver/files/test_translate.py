@@ -1,4 +1,4 @@
-"""Rows against expectations written by hand: wire columns in, table columns out."""
+"""Rows against expectations written by hand."""
 
 from __future__ import annotations
 
@@ -161,8 +161,6 @@ def test_passing_through_keeps_what_can_not_be_decoded():
 
 
 class Narrow(RawMapping):
-    """A mapping whose columns hold two rows at most, as if each row were a gibibyte."""
-
     def decode(self, values: pa.BinaryArray) -> pa.StructArray:
         if len(values) > 2:
             raise RowsTooLargeError("too much for one column")

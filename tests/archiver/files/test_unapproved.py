@@ -1,4 +1,4 @@
-"""Values that fit only a schema change that waits: kept raw with an error code, and exact in a replay."""
+"""Values that only fit a waiting schema."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ VALUES = {
 
 @pytest.fixture(scope="module")
 def rows() -> tuple[RowMapping, RowMapping]:
-    """The row mapping in force, and the mapping of the change that waits."""
     first = assign(LedgerState(), value=compile_text(BEFORE), key=compile_text(BEFORE))
     second = assign(first.state, value=compile_text(AFTER), key=compile_text(AFTER))
     return first.row, second.row
@@ -52,7 +51,6 @@ def rows() -> tuple[RowMapping, RowMapping]:
 def translate(
     row: RowMapping, waiting: RowMapping | None, names: list[str] | None = None, **options: Any
 ) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """The rows of the named values as keys and values, and their records."""
     how = {"on_parse_error": "pass_through", **options}
     change = None if waiting is None else WaitingMapping(row=waiting)
     translator = Translator(row, topic="t", partition=0, waiting=change, **how)

@@ -1,4 +1,4 @@
-"""Matches wait until no record of another file may precede them."""
+"""Matches in order of several files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One condition from all options of a search, and options that mean nothing."""
+"""One condition from all search options."""
 
 from __future__ import annotations
 

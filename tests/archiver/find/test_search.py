@@ -1,4 +1,4 @@
-"""Searches of a table: what is read, files that vanish during a search, limits, and records that can't be judged."""
+"""Searches of a table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def offsets(result: Search) -> list[int]:
 
 @pytest.fixture
 def many(tmp_path: Path, archive: Any) -> Lake:
-    """Files, each with keys from the whole range, a filter for keys, and times that rise."""
     lake = Lake(tmp_path / "lake", archive.rows)
     lake.bloom_filters = {100: 0.01}
     for number in range(FILES):
@@ -186,7 +185,6 @@ def test_several_topics_are_one_order(many: Lake) -> None:
 
 
 def with_kafka(table: pa.Table, name: str, change: Callable[[Any], Any]) -> pa.Table:
-    """Change the values of a column below `kafka`."""
     kafka = table.column("kafka").combine_chunks()
     values = pa.array(map(change, kafka.field(name).to_pylist()), kafka.field(name).type)
     columns = [values if field.name == name else kafka.field(field.name) for field in kafka.type]
@@ -208,7 +206,7 @@ def test_rows_outside_of_the_archive_are_no_records(many: Lake, archive: Any) ->
 
 
 def test_times_between_milliseconds_before_1970_are_found(many: Lake, archive: Any) -> None:
-    """Other engines can write microseconds. A record has the millisecond that is nearer to 1970."""
+    """Other engines can write microseconds. A record has the nearer millisecond."""
     moment = datetime(1969, 12, 31, 23, 59, 59, 999001, tzinfo=UTC)
     many.rewrite(lambda table: [with_kafka(table, "event_timestamp", lambda _: moment)])
     mapping = KnownMapping(archive.rows)
@@ -217,7 +215,6 @@ def test_times_between_milliseconds_before_1970_are_found(many: Lake, archive: A
 
 @pytest.fixture
 def valued(tmp_path: Path, archive: Any) -> Lake:
-    """Files with sets: few keys in each, and a header that only the first one has."""
     lake = Lake(tmp_path / "valued", archive.rows)
     for number in range(4):
         start = number * 500

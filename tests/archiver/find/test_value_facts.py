@@ -1,4 +1,4 @@
-"""The registry's answers about values of files."""
+"""The registry's answers about file values."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ PATHS = [f"file-{number}" for number in range(10)]
 
 
 class Registry:
-    """Says that no file has any value."""
-
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
 

@@ -20,8 +20,6 @@ BASIC = {"authorization": "Basic " + base64.b64encode(b"alice:secret").decode()}
 
 
 class _Session:
-    """Authenticates once `go` is set. The authentication ends at 100 on the loop's clock."""
-
     has_expired = False
     ends_at = 100.0
 

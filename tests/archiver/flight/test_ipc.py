@@ -1,4 +1,4 @@
-"""Arrow messages of strangers: what is wrong with them is said, and nothing is unpacked before its size is known."""
+"""Arrow messages from untrusted clients."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ MOST = 1 << 20
 
 
 def parts(encapsulated: pa.Buffer) -> tuple[memoryview, memoryview]:
-    """Header and body of a message."""
     data = memoryview(encapsulated)
     size = int.from_bytes(data[4:8], "little")
     return data[8 : 8 + size], data[8 + size :]
 
 
 def message(batch: pa.RecordBatch, *, compression: str | None = None) -> tuple[memoryview, memoryview]:
-    """The last message of a stream: the batch."""
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, batch.schema, options=ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(batch)
@@ -84,7 +82,7 @@ def test_a_very_deep_schema_is_refused() -> None:
 
 @given(data=st.data())
 def test_damaged_messages_are_refused_or_read(data: st.DataObject) -> None:
-    """Nothing but BadBatch is raised, and what is read is valid."""
+    """Only BadBatch is raised, and accepted data is valid."""
     header, body = message(batch_of(b"a", None, b"ccc"), compression=data.draw(st.sampled_from([None, "zstd"])))
     changed = bytearray(bytes(header) + bytes(body))
     for position in data.draw(st.lists(st.integers(0, len(changed) - 1), min_size=1, max_size=4)):

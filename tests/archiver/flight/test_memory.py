@@ -1,4 +1,4 @@
-"""The bound for messages that are not acknowledged yet."""
+"""Memory of unacknowledged messages is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches of the records shape: what is kept, and what is refused by name."""
+"""Batches of the records shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The service over a socket, with pyarrow's client: acknowledgements, refusals, access and backpressure."""
+"""The Flight service, with pyarrow's client."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ RULES = [
 
 @dataclass
 class FakeTopic:
-    """A topic with a log in memory. `refusal` answers every batch."""
-
     partitions: int = 3
     refusal: Exception | None = None
     disk: LossyDisk = field(default_factory=LossyDisk)
@@ -63,8 +61,6 @@ class FakeTopic:
 
 @dataclass
 class FakeIdentities:
-    """The bearer token is the name of the user. A user `expired` was authenticated once."""
-
     rules: Sequence[Rule] = ()
 
     async def identify(self, headers: Mapping[str, str], _certificates: Sequence[bytes], _address: str) -> CallIdentity:
@@ -237,7 +233,6 @@ def test_a_full_log_refuses_the_batch_with_a_time() -> None:
 
 
 def test_clients_wait_for_memory_and_are_refused_then() -> None:
-    """Another stream has all the memory while its batch is being written."""
     syncing, go = threading.Event(), threading.Event()
     topic = FakeTopic()
 
@@ -280,7 +275,7 @@ def test_a_handshake_gives_a_token() -> None:
 
 @pytest.mark.parametrize("method", ["DoAction", "ListActions", "Handshake", "DoPut"])
 def test_calls_without_credentials_end_before_a_message(method: str) -> None:
-    """Else each would keep one of the server's calls."""
+    """Else each would hold one of the server's calls."""
     silent = threading.Event()
 
     def no_message() -> Iterator[bytes]:

@@ -1,4 +1,4 @@
-"""What streams take of the server's memory, and give back."""
+"""Memory that streams take and release."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ SENT: Final = WINDOW + 2
 
 
 class WaitingTopic:
-    """A log whose sync takes until the test ends it."""
-
     partitions = 1
 
     def __init__(self) -> None:
@@ -128,7 +126,7 @@ def test_a_client_that_does_not_read_its_answers_has_no_memory() -> None:
 
 
 def test_memory_counts_what_the_log_keeps() -> None:
-    """A small packed message of many empty values takes far more in the log."""
+    """A small compressed message of many empty values takes far more in the log."""
     rows = pa.record_batch([pa.array([b""] * 50_000, pa.binary())], names=["value"])
 
     async def scene(service: FlightService, topic: WaitingTopic, memory: MessageMemory) -> None:

@@ -1,4 +1,4 @@
-"""Builds and merges continue after damage, lost answers and files that can't be indexed."""
+"""Builds and merges continue after errors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ ROWS = 10
 
 @pytest.fixture
 def index(tmp_path: Path, archive: Any) -> LakeIndex:
-    """Seven files of ten offsets, with a run for each."""
     index = LakeIndex(Lake(tmp_path / "lake", archive.rows), tmp_path, "key", memory=900)
     for number in range(FAN_OUT - 1):
         add_file(index, archive, number)

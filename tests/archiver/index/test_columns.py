@@ -1,4 +1,4 @@
-"""Indexed columns: wrong ones are refused by name, and a changed history makes runs stale."""
+"""Indexed columns, and their changed history."""
 
 from __future__ import annotations
 

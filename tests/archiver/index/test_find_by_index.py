@@ -1,4 +1,4 @@
-"""Searches with an index: few reads, equal answers, also with damaged, missing, stale and half-built runs."""
+"""Searches with an index miss nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def offsets(result: Search) -> list[int]:
 
 @pytest.fixture
 def orders(tmp_path: Path, archive: Any, monkeypatch: pytest.MonkeyPatch) -> LakeIndex:
-    """Keys and headers in random order, in files of four row groups."""
     monkeypatch.setattr(writer, "GROUP_ROWS", ROWS // 4)
     lake = Lake(tmp_path / "lake", archive.rows)
     lake.values = _Nothing()
@@ -71,8 +70,6 @@ def orders(tmp_path: Path, archive: Any, monkeypatch: pytest.MonkeyPatch) -> Lak
 
 
 class _Nothing(dict[str, Any]):
-    """A registry without values of files."""
-
     def __setitem__(self, *_: Any) -> None:
         pass
 
@@ -138,7 +135,7 @@ def test_new_files_are_read_until_they_are_indexed(orders: LakeIndex, archive: A
 
 
 def test_rewritten_files_are_read_until_they_are_indexed(orders: LakeIndex) -> None:
-    """Other engines can change values: an index knows only the files that it read."""
+    """Other engines can change values: an index only knows the files it read."""
     orders.build()
     orders.lake.rewrite()
     result = search(orders, key="order-50000")
@@ -258,7 +255,6 @@ def test_runs_are_parquet_that_any_reader_has(orders: LakeIndex) -> None:
 
 
 def test_columns_of_all_schema_versions(tmp_path: Path, archive: Any) -> None:
-    """Rows of an older schema, and rows that weren't decoded, are found or named as without an index."""
     shop = Shop(tmp_path / "shop", archive, broken=4)
     shop.lake.values = _Nothing()
     index = LakeIndex(shop.lake, tmp_path, "val.id", "val.name", "key")

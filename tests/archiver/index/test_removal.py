@@ -1,4 +1,4 @@
-"""Runs are deleted whole: out of use first, and with everything that an erasure must reach."""
+"""Runs are deleted whole."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ GRACE = 2 * LEAST_GRACE
 
 @pytest.fixture
 def indexed(tmp_path: Path, archive: Any) -> LakeIndex:
-    """Three files of ten offsets, with a run for each."""
     lake = Lake(tmp_path / "lake", archive.rows)
     index = LakeIndex(lake, tmp_path, "key", memory=1)
     for start in (0, 10, 20):

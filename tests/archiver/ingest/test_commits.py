@@ -1,4 +1,4 @@
-"""Commits of several topics at once: what ends a topic's run, what ends all, and that none is left behind."""
+"""Parallel commits, and their errors."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from schema_mapping.errors import ContextError
 
 
 class FakeRun:
-    """A topic whose commit does something, and is then done."""
-
     def __init__(self, name: str, does: Callable[[], object] = lambda: None) -> None:
         self.name = name
         self.is_committed = False
@@ -125,7 +123,7 @@ def test_a_defect_is_raised_as_the_next_commit_would_begin(threads: ThreadPoolEx
     assert len(began) == 1
 
 
-def test_where_the_block_raises_those_that_began_end_and_no_other_begins(
+def test_error_in_the_block_ends_begun_commits_only(
     threads: ThreadPoolExecutor, caplog: pytest.LogCaptureFixture
 ) -> None:
     slow, both = threading.Event(), threading.Barrier(3, timeout=30)

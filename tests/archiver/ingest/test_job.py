@@ -1,4 +1,4 @@
-"""Which topics a job takes, and what it tells of patterns that match none."""
+"""Topics of a job, and unmatched patterns."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def configured(job: ArchiveJob, brokers: Any, *, waits: bool) -> Any:
     return job._configured(brokers, waits=waits)
 
 
-def test_a_job_that_repeats_tells_once_of_each_pattern_that_nothing_matches(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_repeating_job_reports_an_unmatched_pattern_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "archiver.toml"
     path.write_text(CONFIG + '[topics.orders]\n[topics."orders*"]\n[topics."order.*"]\n[topics."late.*"]\n')
     existing = ["orders"]
@@ -98,7 +96,7 @@ def test_the_first_run_notes_limits_and_a_catalog_that_rewrites(tmp_path: Path) 
     assert notes(narrow.iceberg_schema, is_first=False) == []
 
 
-def test_a_signing_key_is_read_before_any_server_and_then_never_missed(tmp_path: Path) -> None:
+def test_signing_key_is_read_first_and_kept_for_the_run(tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
     path = tmp_path / "archiver.toml"
     path.write_text(CONFIG + f'[audit]\nsigning_key = "{key}"\n[topics.orders]\n')

@@ -70,7 +70,7 @@ def test_metrics_add_up_by_name():
     )
 
 
-def test_a_run_that_was_stopped_early_hides_nothing_of_the_one_before() -> None:
+def test_early_stop_keeps_the_previous_runs_failures() -> None:
     error = UnknownTopic("no such topic", topic="gone")
     before = JobReport(
         topics=(TopicReport(topic="gone", table="kafka.gone", error=error), TopicReport(topic="orders", table="t")),

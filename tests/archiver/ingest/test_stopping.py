@@ -1,4 +1,4 @@
-"""Signals that end a job in order, wherever they find it."""
+"""Signals end a job in order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from archiver.ingest.stopping import SIGNALS, stop_on_signals
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_within_a_wait_for_it_ends_the_wait(number: signal.Signals) -> None:
-    """The handler runs while the main thread holds the lock of the event that it waits for."""
+    """The handler runs while the main thread holds the event's lock."""
     with stop_on_signals() as stop:
         with stop._cond:  # type: ignore[attr-defined]
             signal.raise_signal(number)

@@ -1,4 +1,4 @@
-"""Waves over topics that are only names: who is planned, staged and committed when something fails."""
+"""Waves over fake topics, with failures."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ THREADS = ThreadPoolExecutor(2)
 
 
 class FakeRun:
-    """A topic of `partitions` that archives a log of one batch; `breaks` at a step."""
-
     def __init__(self, name: str, *, partitions: int = 2, breaks: str = "") -> None:
         self.name = name
         self.failed = self.is_waiting = self.is_done = False
@@ -134,9 +132,7 @@ def test_a_failing_topic_leaves_the_others(
     assert runs[1].steps == ["plan", "take", "take", "commit", "plan", "finish"]
 
 
-def test_topics_are_committed_at_once_and_beside_the_tasks_of_others(
-    target: TopicTarget, settings: ArchiveSection
-) -> None:
+def test_topics_commit_in_parallel_and_beside_tasks(target: TopicTarget, settings: ArchiveSection) -> None:
     both, others_task = threading.Barrier(2, timeout=30), threading.Event()
 
     class Together(FakeRun):
@@ -234,7 +230,7 @@ def test_tasks_share_time_and_spool(target: TopicTarget, settings: ArchiveSectio
 
 
 def test_a_topic_that_is_done_is_not_looked_at_in_later_waves(target: TopicTarget, settings: ArchiveSection) -> None:
-    """With a thousand topics, one long backlog would have all of them looked at in each of its waves."""
+    """With a thousand topics, one long backlog would read all of them in each wave."""
 
     class Long(FakeRun):
         waves = 3
@@ -288,7 +284,6 @@ def test_a_stop_while_planning_starts_no_engine(target: TopicTarget, settings: A
 
 
 def test_a_stop_while_tasks_are_made_ends_them_all(target: TopicTarget, settings: ArchiveSection) -> None:
-    """The last engine request sets it: between planning and the first task."""
     stop = threading.Event()
 
     class Watched(InlineEngine):

@@ -1,4 +1,4 @@
-"""Giving up a log: what can be read is saved, the rest is recorded, and nothing whole is given up."""
+"""Giving up a log saves readable rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def job(
 
 
 def fill(folder: Path) -> str:
-    """Take in four batches of one row; return the log's id."""
     disk: Any = LocalDisk(folder)
     log = opened_log(disk)
     for number in range(4):
@@ -162,14 +161,13 @@ def test_a_log_that_was_taken_since_is_not_given_up(tmp_path: Path) -> None:
     assert (table.table, registry.state) == ([], None)
 
 
-class _Ended(Exception):
-    pass
+class _Ended(Exception): ...
 
 
 @pytest.mark.parametrize("step", ["stage", "staged", "commit", "committed"])
 @pytest.mark.parametrize("at", range(8))
 def test_a_repeated_command_does_the_same(tmp_path: Path, step: str, at: int) -> None:
-    """A first command that ended anywhere changes neither the losses nor the positions of clients."""
+    """An interrupted first command changes neither the losses nor the positions of clients."""
     wal_id = fill(tmp_path / "t")
     damage(tmp_path / "t", b"row-1")
     registry, table = LogRegistry(replace(LOG, wal_id=wal_id, next_offsets={0: 6})), MemoryTable()
@@ -215,7 +213,6 @@ def refuse(*_: Any, **__: Any) -> bool:
 
 
 def test_a_repeated_command_doubles_no_rows(tmp_path: Path) -> None:
-    """Their clients send them again."""
     wal_id = fill(tmp_path / "t")
     registry, table = LogRegistry(replace(LOG, wal_id=wal_id, next_offsets={0: 2})), MemoryTable()
     registry.drain = refuse  # type: ignore[method-assign]

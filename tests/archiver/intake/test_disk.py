@@ -1,4 +1,4 @@
-"""The folder of a log on a real disk."""
+"""The folder of a log on disk."""
 
 from __future__ import annotations
 

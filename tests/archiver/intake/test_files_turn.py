@@ -1,4 +1,4 @@
-"""A turn refuses to write if log and table contradict each other."""
+"""Turns refuse contradictions of log and table."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from tests.support.intake.memory_archive import MemoryArchive
 
 
 class RejectingArchive(MemoryArchive):
-    """Every file is gone before it is committed."""
-
     def stage(self, ranges: Sequence[TranslatedRange]) -> None:
         pass
 

@@ -24,8 +24,7 @@ from tests.support.intake.logs import opened_log, survey_of
 NAME = "t"
 
 
-class _Begun(Exception):
-    pass
+class _Begun(Exception): ...
 
 
 def survey(folder: Path) -> LogSurvey:
@@ -37,7 +36,6 @@ def survey(folder: Path) -> LogSurvey:
 
 
 def fill(folder: Path) -> None:
-    """Take in two rows."""
     disk: Any = LocalDisk(folder)
     log = opened_log(disk)
     log.append([batch_of("a", 0, {0: [b"x", b"y"]})])
@@ -54,7 +52,6 @@ def begin(
     reported: int = 0,
     drained_end: int | None = None,
 ) -> None:
-    """Open the topic. The table ends here. The registry names another log, which was drained, or the log `own`."""
     row = SimpleNamespace(id=1)
     last = SimpleNamespace(
         wal_id=own or "another",
@@ -105,7 +102,7 @@ def test_an_abandoned_log_is_never_taken_or_replaced(tmp_path: Path) -> None:
 
 
 def test_an_older_copy_is_refused_at_once(tmp_path: Path) -> None:
-    """Taking the log would end the server with the newest folder."""
+    """Taking over the log would end the server with the newest folder."""
     fill(tmp_path / NAME)
     own = survey(tmp_path / NAME).log_id.wal_id
     with pytest.raises(BadLog, match="the table has rows that the write-ahead log doesn't know"):
@@ -129,8 +126,6 @@ def test_an_empty_log_begins_at_the_drained_offsets(tmp_path: Path) -> None:
 
 
 class ReportedLog:
-    """A registry with the log of one server. `reported` is called after each report."""
-
     def __init__(self, reported: Callable[[int], None] = lambda _: None) -> None:
         self.reports: list[dict[int, int]] = []
         self.drained = False
@@ -169,7 +164,6 @@ class OwnedTable(MemoryTable):
 
 
 def test_the_end_is_reported_while_files_are_written(tmp_path: Path) -> None:
-    """Also during the last turn, when the server stops."""
     is_turn, is_reported = threading.Event(), threading.Event()
     in_turn: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The thread that appends: groups, and positions that count durable batches alone."""
+"""The appending thread: groups and positions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PATIENCE = 30.0
 
 
 def test_a_position_waits_for_the_sync() -> None:
-    """A client that continues after a batch that is not durable would never send it again."""
+    """Else a client would never send a batch again that isn't durable."""
     syncing, go = Event(), Event()
     disk = LossyDisk()
     log = LogThread(opened_log(disk), name="t")

@@ -1,4 +1,4 @@
-"""Saved, lost and doubtful offsets of an abandoned log follow each other without gaps."""
+"""Offsets of an abandoned log, without gaps."""
 
 from __future__ import annotations
 

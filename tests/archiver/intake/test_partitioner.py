@@ -1,4 +1,4 @@
-"""Partitions of keys, as a Kafka client chooses them."""
+"""Partitions of keys, as Kafka's clients."""
 
 from __future__ import annotations
 

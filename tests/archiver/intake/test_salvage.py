@@ -1,4 +1,4 @@
-"""Reading what is left of a damaged log."""
+"""Reading the rest of a damaged log."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ COUNT = 6
 
 
 def filled(disk: LossyDisk, *, limits: LogLimits = LIMITS) -> str:
-    """Write six batches of one row of 1,000 bytes; return the log's id."""
     log = opened_log(disk, limits=limits)
     for number in range(COUNT):
         log.append([batch_of("a", number, {0: [b"%d" % number * 1000]})])

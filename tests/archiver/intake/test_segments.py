@@ -1,4 +1,4 @@
-"""The survey of a log at the start of a process: torn ends are cut, damage before them is refused."""
+"""Logs at start: torn ends, damage."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ def test_a_damaged_batch_before_a_durable_one_is_refused() -> None:
 
 @pytest.mark.parametrize("head", [{"durable": 10**15}, [1], {"log": "another", "durable": 10**15}], ids=str)
 def test_a_value_that_looks_like_an_entry_is_none(head: Any) -> None:
-    """The last batch was torn, and never acknowledged: its rows say nothing about the log."""
     disk = filled_disk(1, limits=LIMITS)
     size = survey_of(disk).segments[0].size
     opened_log(disk, limits=LIMITS, epoch=2).append([batch_of("a", 1, {0: [b"x" * 80 + frame(head)]})])

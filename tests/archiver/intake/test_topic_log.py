@@ -1,4 +1,4 @@
-"""What the log answers to batches, and when it ends."""
+"""A log's answers, and its end."""
 
 from __future__ import annotations
 
@@ -116,7 +116,6 @@ def test_a_segment_that_lacks_files_or_memory_ends_nothing(number: int) -> None:
 
 
 def test_kept_answers_are_bounded_by_their_parts() -> None:
-    """Each segment begins with all of them."""
     log = opened_log(LossyDisk(), limits=LogLimits(wal_bytes=1 << 24, segment_bytes=1 << 20))
     batches = [batch_of("a", number, {partition: [b"x"] for partition in range(100)}) for number in range(20)]
     log.append(batches)
@@ -151,7 +150,7 @@ def test_a_disk_error_ends_the_log(operation: str) -> None:
 
 @pytest.mark.parametrize("operation", ["rename", "sync_folder"])
 def test_an_error_while_a_segment_is_named_ends_the_log(operation: str) -> None:
-    """The new segment may be there after a crash: batches in the old one would contradict it."""
+    """After a crash the new segment may exist: batches in the old one would contradict it."""
     disk = LossyDisk()
     log = opened_log(disk, limits=LogLimits(wal_bytes=1 << 20, segment_bytes=4 << 10))
     append(log, 0)
@@ -170,7 +169,7 @@ def test_an_error_while_a_segment_is_named_ends_the_log(operation: str) -> None:
 
 
 def test_many_clients_fit_into_few_segments() -> None:
-    """Each segment begins with the state of all clients: it must not be written for each batch."""
+    """Each segment begins with the state of all clients, so segments must not be small."""
     disk = LossyDisk()
     log = opened_log(disk, limits=LogLimits(wal_bytes=1 << 24, segment_bytes=1 << 10))
     for number in range(300):

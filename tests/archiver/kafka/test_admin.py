@@ -1,4 +1,4 @@
-"""Offsets of groups are committed for every partition, or an error is raised."""
+"""Group offsets are committed, or errors raised."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from archiver.kafka.group_offsets import CommittedOffset
 
 
 def admin_that_is_told(*codes: int | None) -> tuple[ClusterAdmin, list[Any]]:
-    """An admin whose commits have these errors, one after the other, for partition 3."""
     asked: list[Any] = []
 
     def alter(requests: list[Any], **_: object) -> dict[str, Future[Any]]:

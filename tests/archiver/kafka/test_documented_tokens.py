@@ -1,4 +1,4 @@
-"""The token functions of docs/configuration.md, with libraries that answer as Microsoft's and Google's do."""
+"""The token functions of docs/configuration.md."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def documented(function: str) -> CallbackTokens:
 
 
 def libraries(monkeypatch: pytest.MonkeyPatch, **content: Any) -> None:
-    """Put modules into `sys.modules`, by names with `__` for `.`."""
     for name, value in content.items():
         dotted = name.replace("__", ".")
         module = ModuleType(dotted)

@@ -1,4 +1,4 @@
-"""Requests name leader epochs. A broker that no longer leads refuses, and one with another history says so."""
+"""Requests with leader epochs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def epoch_end(epoch: int, end: int, *, error: int = 0) -> Any:
 
 
 def answered(request: Any) -> Any:
-    """The end of an epoch in a log whose epochs begin at the offsets in BEGAN."""
     wanted = request.topics[0].partitions[0].leader_epoch
     later = [start for epoch, start in BEGAN if epoch > wanted]
     return epoch_end(max(epoch for epoch, _ in BEGAN if epoch <= wanted), later[0] if later else END)
@@ -99,7 +98,7 @@ def test_a_leader_without_a_history_is_read_without_it(cluster: FakeCluster) -> 
 
 
 @pytest.mark.parametrize("error", [FENCED, UNKNOWN_EPOCH])
-def test_questions_name_the_leaders_epoch_and_one_that_was_deposed_is_left(cluster: FakeCluster, error: int) -> None:
+def test_requests_name_the_epoch_and_leave_deposed_leaders(cluster: FakeCluster, error: int) -> None:
     asked: list[tuple[int, int]] = []
 
     def answer(broker: int, request: Any) -> Any:
@@ -152,7 +151,7 @@ def test_the_epoch_of_an_offset_is_found(
 
 
 def test_a_broker_without_requests_about_epochs(cluster: FakeCluster) -> None:
-    """Services that leave out API 23: nothing is known of epochs, and that is no error."""
+    """Services without API 23: epochs stay unknown, and no error is raised."""
     del cluster.versions[OffsetForLeaderEpochRequest]
     with BrokerClient(cluster.options) as client:
         assert client.end_of_epoch_at_once({"t": {0: 2}}) == {}, "the caller requests the topic alone"

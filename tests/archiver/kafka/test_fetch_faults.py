@@ -1,4 +1,4 @@
-"""Fetching when leaders move and brokers fall silent, refuse or lie: real sockets, scripted brokers."""
+"""Fetches from moving, silent or lying leaders."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ def fetch(cluster: FakeCluster, offset: int = 0, topic_id: uuid.UUID | None = TO
 
 
 def in_turn(*answers: Any) -> Any:
-    """Answer with one handler after the other, and with the last one from then on."""
     left = chain(answers, repeat(answers[-1]))
     return lambda broker, request: next(left)
 
@@ -280,7 +279,6 @@ def test_a_range_over_moving_leaders(cluster: FakeCluster) -> None:
 
 
 def test_a_corrupt_batch_is_fetched_three_times(cluster: FakeCluster) -> None:
-    """The batches before it are given, and the last fetch is on a new connection."""
     bad = bytearray(build([Record()] * 5, base_offset=5))
     bad[-1] ^= 1
     cluster.answers[FetchRequest] = lambda _, request: (

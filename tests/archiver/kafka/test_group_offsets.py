@@ -1,4 +1,4 @@
-"""Committed offsets of groups: coordinators that move are followed, and no error of a partition passes as "none"."""
+"""Committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def asked(cluster: FakeCluster, *answers: Any) -> dict[int, CommittedOffset]:
         return committed_offsets(brokers, "g", "t", (0, 1, 2))
 
 
-def test_the_coordinator_is_asked_and_partitions_without_an_offset_are_left_out(cluster: FakeCluster) -> None:
+def test_coordinator_omits_partitions_without_an_offset(cluster: FakeCluster) -> None:
     found = asked(cluster, answer({0: 7, 1: 0, 2: -1}))
     assert found == {0: CommittedOffset(offset=7), 1: CommittedOffset(offset=0, metadata="m")}
     assert cluster.asked_for(OffsetFetchRequest) == [1]
@@ -74,7 +74,7 @@ def test_offsets_of_an_open_transaction_are_waited_for(cluster: FakeCluster) -> 
     assert asked(cluster, waiting, answer({0: 7, 1: 8, 2: 9}))[0].offset == 7
 
 
-def test_an_answer_that_leaves_a_partition_out_is_asked_for_again(cluster: FakeCluster) -> None:
+def test_answer_lacking_a_partition_is_requested_again(cluster: FakeCluster) -> None:
     assert asked(cluster, answer({0: 7}), answer({0: 7, 1: 8, 2: 9})).keys() == {0, 1, 2}
 
 

@@ -1,4 +1,4 @@
-"""Where a group goes on: every way to say it, kept within the records that there are."""
+"""Resets of group offsets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from archiver.kafka.group_resets import (
 
 
 class Log:
-    """Brokers with a topic whose partitions hold the offsets 10 to 100; a record a millisecond."""
-
     def list_offsets(self, _topic: str, partitions: list[int], at: str | int) -> dict[int, int]:
         found = {"earliest": 10, "latest_stable": 100}.get(str(at))
         return dict.fromkeys(partitions, min(max(int(at), 10), 100) if found is None else found)

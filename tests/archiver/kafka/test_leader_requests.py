@@ -1,4 +1,4 @@
-"""Requests about many topics at once: one for each broker, and an error of one topic doesn't affect the others."""
+"""Requests about many topics at once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ TOPICS = {f"t{number}": 2 for number in range(5)}
 
 @pytest.fixture
 def cluster() -> Iterator[FakeCluster]:
-    """Five topics of two partitions: broker 0 leads the first of each, broker 1 the second."""
     with fake_cluster() as running:
         running.answers[MetadataRequest] = lambda _, request: metadata(running, request, {})
         running.answers[ListOffsetsRequest] = lambda _, request: offsets(request, {})
@@ -148,7 +147,7 @@ def test_requests_are_of_a_bounded_size(cluster: FakeCluster, monkeypatch: pytes
     assert asked == {0: [2, 2, 1], 1: [2, 2, 1]}
 
 
-def test_a_topic_that_a_leader_refuses_is_left_out_and_asked_alone(cluster: FakeCluster) -> None:
+def test_topic_refused_by_a_leader_is_requested_alone(cluster: FakeCluster) -> None:
     errors = {("t2", 1): FENCED}
     cluster.answers[ListOffsetsRequest] = lambda _, request: offsets(request, errors)
     with BrokerClient(cluster.options) as brokers:
@@ -171,7 +170,6 @@ def test_topics_without_a_leader_or_unknown_are_left_out(cluster: FakeCluster) -
 
 @pytest.mark.parametrize("hangs", [True, False])
 def test_a_broker_that_does_not_answer_leaves_out_what_it_leads(cluster: FakeCluster, *, hangs: bool) -> None:
-    """Broker 1 leads a partition of t0 alone."""
     moved = {(name, 1): 0 for name in TOPICS if name != "t0"}
     cluster.answers[MetadataRequest] = lambda _, request: metadata(cluster, request, moved)
     cluster.answers[ListOffsetsRequest] = lambda broker, request: (

@@ -1,4 +1,4 @@
-"""Logins by IAM: the region that is signed for, the sources of credentials, and the advice in errors."""
+"""IAM logins: region, credentials, advice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ OPTIONS = {"bootstrap.servers": BROKER, "security.protocol": "sasl_ssl", "sasl.m
 
 @pytest.fixture(autouse=True)
 def _no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Neither variables, files nor a machine's role give credentials."""
     for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -36,8 +35,6 @@ def _no_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 class FakeSession:
-    """A session whose credentials come from a function."""
-
     def __init__(self, source: Callable[[], Any]) -> None:
         self._source = source
 
@@ -46,8 +43,6 @@ class FakeSession:
 
 
 class Refusing:
-    """Credentials that can't be renewed."""
-
     access_key, method = "AKID", "assume-role"
 
     def __init__(self, error: Exception) -> None:

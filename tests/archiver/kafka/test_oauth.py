@@ -1,4 +1,4 @@
-"""Tokens from a real HTTP endpoint: the request follows the standard, tokens are used again, refusals give reasons."""
+"""Tokens from a real HTTP endpoint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def client(endpoint: TokenEndpoint, **changes: str) -> OidcClient:
     return OidcClient(**made)
 
 
-def test_a_token_is_asked_for_once_and_used_until_most_of_its_life_is_over(endpoint: TokenEndpoint) -> None:
+def test_token_is_reused_for_most_of_its_lifetime(endpoint: TokenEndpoint) -> None:
     tokens = OidcTokens(client(endpoint, scope="kafka read"))
     assert tokens.token() == tokens.token()
     assert endpoint.asked == [{"grant_type": ["client_credentials"], "scope": ["kafka read"]}]

@@ -1,6 +1,6 @@
-"""Brokers that hang up at versions of ApiVersions that they don't know, instead of answering UNSUPPORTED_VERSION.
+"""Brokers that hang up at unknown ApiVersions.
 
-Azure Event Hubs does that: dpkp/kafka-python#2602.
+Azure Event Hubs does: dpkp/kafka-python#2602.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ def cluster() -> Iterator[FakeCluster]:
 
 
 def hang_up_above(cluster: FakeCluster, newest: int) -> list[int]:
-    """Have the brokers hang up at versions above `newest`. Returns the list of versions that they get."""
     versions: list[int] = []
 
     def answer(_: int, request: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Options have librdkafka's names. Those without an effect are refused by name, and secrets stay secret."""
+"""Options have librdkafka's names; secrets stay secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors of the protocol as people read them."""
+"""Kafka's error codes as text."""
 
 from __future__ import annotations
 

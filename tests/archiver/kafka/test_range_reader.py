@@ -1,4 +1,4 @@
-"""A range is over when the log proves it, and not before. A fake source stands for the log."""
+"""Ranges end when the log proves it."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ def batch(at: int, count: int = 1) -> bytes:
 
 
 def log(*batches: tuple[int, int], size: int = 1) -> Script:
-    """A log of batches (base offset, records). Each fetch gives `size` of them."""
-
     def script(offset: int, peek: bool) -> bytes:
         rest = [batch(at, count) for at, count in batches if at + count > offset]
         return b"".join(rest[: 1 if peek else size])
@@ -70,7 +68,7 @@ def test_an_empty_range_asks_for_nothing() -> None:
     assert (piece.start_offset, piece.next_offset, piece.complete, piece.records.num_rows) == (7, 7, True, 0)
 
 
-def test_a_range_begins_behind_a_batch_of_the_one_before_and_ends_behind_its_own_last() -> None:
+def test_range_begins_and_ends_after_straddling_batches() -> None:
     pieces = read(log((0, 10), (10, 10), (20, 10)), 5, 15)
     assert [offset for piece in pieces for offset in offsets(piece)] == list(range(10, 20))
     assert (pieces[0].start_offset, pieces[-1].next_offset) == (10, 20)
@@ -92,7 +90,7 @@ def test_a_batch_of_the_next_range_ends_this_one() -> None:
     assert (first.next_offset, second.start_offset, second.next_offset, second.complete) == (5, 5, 20, True)
 
 
-def test_silence_ends_a_range_only_where_an_open_transaction_shows_what_comes_next() -> None:
+def test_silence_ends_a_range_only_at_an_open_transaction() -> None:
     def compacted_up_to_an_open_transaction(offset: int, peek: bool) -> Fetched:
         if offset < 5:
             return state(batch(0, 5), stable=20)
@@ -142,7 +140,7 @@ def test_batches_from_before_the_offset_are_no_progress() -> None:
         read(lambda offset, peek: batch(0, 5), 5, 10)
 
 
-def test_corruption_names_the_place_and_comes_behind_what_is_whole() -> None:
+def test_corruption_is_located_after_the_whole_batches() -> None:
     bad = bytearray(batch(5, 5))
     bad[-1] ^= 1
     pieces = read_range(
@@ -215,7 +213,6 @@ def test_leaving_a_range_early_ends_its_thread() -> None:
 
 
 def test_batches_before_a_corrupt_one_are_given() -> None:
-    """All of them in the same fetch, and those before a batch that has no valid header."""
     whole = [batch(0, 5), batch(5, 5), batch(10, 5)]
     flipped, headless = bytearray(whole[2]), bytearray(whole[2])
     flipped[-1] ^= 1
@@ -231,7 +228,7 @@ def test_batches_before_a_corrupt_one_are_given() -> None:
 
 
 def test_a_batch_with_a_doubtful_offset_is_not_given() -> None:
-    """No checksum covers the offset: if it doesn't rise, the batch before may have the wrong one."""
+    """No checksum covers the offset: if it doesn't rise, the batch before may be the wrong one."""
     pieces = iter_range(lambda offset, peek: batch(0, 5) + batch(90, 5) + batch(10, 5), 0, 100)
     assert offsets(next(pieces)) == list(range(5))
     with pytest.raises(CorruptBatch, match="do not follow"):
@@ -249,7 +246,6 @@ def test_records_that_contradict_themselves_leave_no_rows() -> None:
 
 
 def test_a_corrupt_batch_with_a_far_last_offset_is_named() -> None:
-    """Its last offset contradicts the next batch, whose offsets are right."""
     bad = bytearray(batch(5, 5))
     struct.pack_into(">i", bad, 23, 1 << 20)
     pieces = iter_range(lambda offset, peek: (batch(0, 5) if offset == 0 else b"") + bytes(bad) + batch(10, 5), 0, 20)

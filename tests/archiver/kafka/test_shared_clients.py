@@ -1,4 +1,4 @@
-"""Ranges that are read one after the other share a client; those side by side, and those that fail, don't."""
+"""Consecutive ranges share a client."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_their_topics_are_asked_about_at_once(cluster: FakeCluster) -> None:
     assert asked == [["t", "u"]]
 
 
-def test_a_range_asks_by_itself_where_nobody_could_tell_about_all(cluster: FakeCluster) -> None:
+def test_range_requests_metadata_if_none_is_shared(cluster: FakeCluster) -> None:
     def metadata(broker: int, request: Any) -> Any:
         found = cluster._metadata(request)
         if len(cluster.asked_for(MetadataRequest)) == 1:
@@ -75,7 +75,7 @@ def test_a_range_asks_by_itself_where_nobody_could_tell_about_all(cluster: FakeC
     assert len(cluster.asked_for(MetadataRequest)) == 2
 
 
-def test_a_topic_that_was_made_anew_between_two_ranges_is_refused_by_its_id(cluster: FakeCluster) -> None:
+def test_recreated_topic_between_ranges_is_refused_by_id(cluster: FakeCluster) -> None:
     def answer(broker: int, request: Any) -> Any:
         is_there = request.topics[0].topic_id == cluster.topic_id
         return fetched(BATCH, end=5) if is_there else fetched(error=UNKNOWN_TOPIC_ID)

@@ -8,7 +8,7 @@ import pytest
 from archiver.kafka.tls import tls_context
 
 
-def test_an_attempt_given_up_in_the_middle_of_the_handshake_leaves_no_socket() -> None:
+def test_abandoned_handshake_leaves_no_socket() -> None:
     context = tls_context(ca=None, certificate=None, key=None, key_password=None, verify=False, check_hostname=False)
     with socket.create_server(("127.0.0.1", 0)) as server:
         plain = socket.create_connection(server.getsockname())

@@ -1,4 +1,4 @@
-"""Tokens from a function: when it is called, what it may return, and what its failures become."""
+"""Tokens from a function."""
 
 from __future__ import annotations
 

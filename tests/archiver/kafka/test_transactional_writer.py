@@ -1,4 +1,4 @@
-"""Transactions while the coordinator moves, and answers that leave something out."""
+"""Transactions while the coordinator moves."""
 
 from __future__ import annotations
 
@@ -97,16 +97,14 @@ def written(cluster: FakeCluster) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("code", [NOT_COORDINATOR, LOADING])
-def test_a_coordinator_that_moves_while_partitions_are_added_is_looked_up_again(
-    cluster: FakeCluster, code: int
-) -> None:
+def test_moved_coordinator_is_found_while_adding_partitions(cluster: FakeCluster, code: int) -> None:
     cluster.answers[AddPartitionsToTxnRequest] = in_turn(added(code), added(0))
     assert written(cluster) == {0: 40}
     assert cluster.asked_for(AddPartitionsToTxnRequest) == [0, 1]
     assert cluster.asked_for(EndTxnRequest) == [1]
 
 
-def test_a_transaction_that_is_ending_is_waited_for_at_its_coordinator(cluster: FakeCluster) -> None:
+def test_ending_transaction_is_awaited_at_its_coordinator(cluster: FakeCluster) -> None:
     cluster.answers[AddPartitionsToTxnRequest] = in_turn(added(CONCURRENT), added(0))
     assert written(cluster) == {0: 40}
     assert cluster.asked_for(AddPartitionsToTxnRequest) == [0, 0]

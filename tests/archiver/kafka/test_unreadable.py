@@ -1,6 +1,6 @@
-"""The offset at which a log is readable again after a corrupt batch.
+"""The next readable offset after corruption.
 
-The fake broker finds batches as Kafka does: `OffsetIndex.lookup`, then `FileRecords.searchForOffsetFromPosition`.
+The fake broker finds batches by `OffsetIndex.lookup`, then `FileRecords.searchForOffsetFromPosition`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,6 @@ HEADER = struct.Struct(">qi")
 
 @dataclass
 class FakeLog:
-    """A log on disk. `index` has (offset, position) of some batches, as the broker knew them when they were written."""
-
     data: bytearray
     index: Sequence[tuple[int, int]]
     end: int
@@ -153,7 +151,7 @@ def test_a_log_is_read_after_a_corrupt_head() -> None:
 
 
 def test_bytes_of_a_record_that_look_like_a_batch() -> None:
-    """Producers copy batches: the corrupt one holds other batches whole, also with the offset of a later batch."""
+    """Producers may copy batches, also with the offset of a later batch."""
     for inner in (15, 20, 30, 17):
         copied = build([Record()] * 3, base_offset=inner)
         outer = bytearray(build([Record(value=copied)] * 10, base_offset=10))
@@ -245,7 +243,6 @@ def test_message_sets() -> None:
 
 @given(st.lists(st.integers(1, 30), min_size=2, max_size=6), st.data())
 def test_no_readable_record_is_skipped(counts: list[int], data: st.DataObject) -> None:
-    """Any byte of any batch may be wrong."""
     bases = [0, *accumulate(counts)][:-1]
     batches = [
         build([Record(value=b"%d" % base)] * count, base_offset=base) for base, count in zip(bases, counts, strict=True)

@@ -1,4 +1,4 @@
-"""The archiver.toml of a stack loads, keeps what people wrote, and follows ports that moved."""
+"""The archiver.toml of a stack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java is found by version. If there is none, the error says what to do."""
+"""Java is found by version."""
 
 from __future__ import annotations
 

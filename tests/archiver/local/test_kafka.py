@@ -1,4 +1,4 @@
-"""Kafka's settings: for one node, for three that know each other, and for a node whose ports moved."""
+"""Kafka's settings for one and three nodes."""
 
 from __future__ import annotations
 

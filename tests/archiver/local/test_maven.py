@@ -1,4 +1,4 @@
-"""The jar cache: complete or absent, shared by processes, with clear errors. A fake Java stands for Ivy."""
+"""The jar cache; a fake Java stands for Ivy."""
 
 from __future__ import annotations
 

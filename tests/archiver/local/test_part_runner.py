@@ -1,4 +1,4 @@
-"""Starting a part: what is printed, what is tried again, and what a failure says; with a toy server."""
+"""Starting a part, with a toy server."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ SILENT = "import time; print('thinking', flush=True); time.sleep(60)"
 
 @dataclass(frozen=True, kw_only=True)
 class Toy:
-    """A part whose program is a line of Python. With `thieves`, somebody takes its port at the last moment."""
-
     script: str = SERVER
     thieves: list[socket.socket] | None = None
     name = "toy"
@@ -168,7 +166,7 @@ def test_a_server_started_for_other_ports_is_replaced(folder: Path):
     assert one.mark != before
 
 
-def test_ports_are_reserved_before_anything_starts_and_kept_while_it_runs(folder: Path):
+def test_ports_stay_reserved_from_start_to_end(folder: Path):
     one = runner(folder)
     one.reserve_ports(lambda _: None)
     port = one.context.port("toy")

@@ -1,4 +1,4 @@
-"""Chosen ports are distinct, free, and none that was to be avoided."""
+"""Chosen ports are distinct and free."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Detached processes are recognised and stopped, and never mistaken for another program."""
+"""Detached processes are recognised and stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What SeaweedFS leaves: our dead sockets are removed, all others stay."""
+"""Only our SeaweedFS's dead sockets are removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stack's state file is private, complete at any moment, and refused if it can't be understood."""
+"""A stack's state file."""
 
 from __future__ import annotations
 

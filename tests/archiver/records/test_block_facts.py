@@ -1,4 +1,4 @@
-"""What is read of a file to judge its blocks."""
+"""Facts of a file about its blocks."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ KEY_ID = 100
 
 
 class Reader:
-    """A file without statistics, and how often its value sets were read."""
-
     def __init__(self) -> None:
         self.reads = 0
 
@@ -37,7 +35,6 @@ class Reader:
 
 
 def judged(text: str, key_id: int | None = KEY_ID) -> tuple[bool, int]:
-    """Whether a row may match, and how often value sets were read."""
     reader, block = Reader(), cast("Block", SimpleNamespace(rows=10))
     facts = BlockFacts(cast("SegmentReader", reader), block, {}, KnownMappings("orders", NoMappings()), key_id)
     return facts.by_sets(Where.parse(text)), reader.reads

@@ -1,4 +1,4 @@
-"""What columns say of rows, and of which rows they say nothing: judged by what was sent, version by version."""
+"""Which rows columns can judge."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_keys_have_columns_too() -> None:
     assert said("key.id = 'x'", table, rows) == ([0], [1])
 
 
-def test_versions_that_lack_the_column_say_so_only_of_values_without_unknown_fields() -> None:
+def test_versions_without_the_column_judge_only_known_fields() -> None:
     bare = assign(LedgerState(), value=fields("int32 n = 2;"))
     now = assign(bare.state, value=compile_text(NESTED))
     rows = rows_of(bare, b"\x10\x01", text(1, text(1, b"x")), None, BROKEN, text(9, b"z"))
@@ -92,7 +92,7 @@ def test_versions_take_turns_in_a_batch() -> None:
     assert said("val.n = 1", now, batch, raw) == ([1], [0])
 
 
-def test_a_former_column_of_the_field_is_named_rather_than_taken_for_none() -> None:
+def test_former_column_of_a_field_leaves_rows_unjudged() -> None:
     first = assign(LedgerState(), value=fields("string id = 1;"))
     now = assign(first.state, value=fields("int64 id = 1;"))
     rows = rows_of(first, text(1, b"x"), BROKEN, None)
@@ -120,7 +120,7 @@ def test_a_column_that_others_left_out_or_changed_says_nothing() -> None:
     assert said("val.n = 1", WITH_C, pa.RecordBatch.from_arrays(columns, schema=schema)) == ([], [0, 2])
 
 
-def test_rows_are_taken_out_below_the_end_and_the_others_are_named() -> None:
+def test_matches_below_the_end_go_and_unjudged_are_named() -> None:
     rows = rows_of(WITH_C, b"\x10\x01", BROKEN, b"\x10\x02", b"\x10\x01", BROKEN)
     records = pa.RecordBatch.from_pydict(
         {"partition": pa.array([0] * 5, pa.int32()), "offset": pa.array([0, 1, 2, 3, 4], pa.int64())}

@@ -1,4 +1,4 @@
-"""Fields that older rows have in another column: they are named, and never taken for none."""
+"""Fields that older rows have elsewhere."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SENT = text(1, text(1, b"x"))
         "message C { int32 key = 1; string value = 2; } message M { map<int32, string> c = 1; }",
     ],
 )
-def test_a_field_in_a_former_column_of_a_struct_around_it_is_named(before: str) -> None:
+def test_field_in_former_column_of_outer_struct_is_named(before: str) -> None:
     first = assign(LedgerState(), value=compile_text(before))
     now = assign(first.state, value=compile_text(NOW if "map" not in before else NOW.replace("id = 1", "id = 2")))
     sent = SENT if "map" not in before else text(1, b"\x08\x01" + text(2, b"x"))

@@ -1,4 +1,4 @@
-"""Which files hold the records of a day, a range of offsets or a partition, by manifests alone."""
+"""Files of a selection, by manifests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ TUESDAY = 1_793_664_000_000
 
 @pytest.fixture
 def lake(tmp_path: Path, archive: Any) -> Lake:
-    """Five days of partition 0 from Sunday on, ten records a day, and a day of partition 1."""
     made = Lake(tmp_path / "lake", archive.rows)
     for day in range(5):
         add(made, archive, 0, day * 10, TUESDAY + (day - 2) * DAY_MS)

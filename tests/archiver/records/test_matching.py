@@ -1,4 +1,4 @@
-"""Records that a condition selects: filtered before they are shown, and pruned by statistics."""
+"""Matching records, pruned by statistics."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def test_blocks_without_the_value_are_not_read(tmp_path: Path, archive: Any, mon
 
 
 def lake_with_sets(folder: Path, archive: Any) -> Lake:
-    """Three files with few keys each, and a header that only the first one has."""
     lake = Lake(folder / "sets", archive.rows)
     for number in range(3):
         rows = [

@@ -1,4 +1,4 @@
-"""Conditions with many parts over many files."""
+"""Conditions with many parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people write for a start and an end, and the offsets it means."""
+"""Starts and ends, and their offsets."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from tests.support.archive.lake import Lake
 
 
 class Archive:
-    """Two partitions; offset 60 of partition 0 is the first at or after second 1."""
-
     topic = "orders"
     partitions = (0, 3)
 

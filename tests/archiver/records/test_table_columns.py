@@ -1,4 +1,4 @@
-"""Which column of a table is meant, and which values it can have: checked before anything is read."""
+"""Columns and values in conditions."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_column_that_was_an_enum_once_is_refused() -> None:
         columns("val.e = 'A'", second)
 
 
-def test_columns_that_the_field_had_before_are_known_unless_they_are_asked_for() -> None:
+def test_former_columns_are_known_unless_selected() -> None:
     first = assign(LedgerState(), value=compile_text("message M { string id = 1; }"))
     second = assign(first.state, value=compile_text("message M { int64 id = 1; }"))
     old = next(entry for entry in second.state.entries if entry.name.startswith("id_deleted"))

@@ -1,4 +1,4 @@
-"""Records that a condition can't judge are counted once, by block and partition."""
+"""Unjudged records are counted once."""
 
 from __future__ import annotations
 

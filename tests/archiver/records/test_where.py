@@ -1,4 +1,4 @@
-"""What `--where` selects, judged record by record in Python, and what it lets a replay leave unread."""
+"""`--where`, compared with plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions on columns of the table: how they are written, and what follows where some don't tell."""
+"""Conditions on table columns."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_selection_has_conditions_on_columns_too() -> None:
     assert [asked.column for asked in selection.where.columns] == ["val.id"]
 
 
-def test_columns_alone_rule_out_what_no_other_condition_can_bring_back() -> None:
+def test_columns_exclude_rows_that_no_other_part_restores() -> None:
     answers = {ONE: Answer(np.array([True, False, False]), np.array([False, False, True]))}
     assert Where.parse("val.id = 1 and key = 'a'").may_hold(3, answers).tolist() == [True, False, True]
     assert Where.parse("val.id = 1 or key = 'a'").may_hold(3, answers).tolist() == [True, True, True]

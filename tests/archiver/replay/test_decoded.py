@@ -1,4 +1,4 @@
-"""`--decode`: each value is shown by the schema that wrote its row, and keeps its bytes where that isn't possible."""
+"""Values in `--decode`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ SECOND = "message M { int64 a_number = 1; string b = 2; repeated double c = 3; }
 
 
 def batch(archive: Any, rows: RowMapping, start: int, values: list[bytes | None]) -> pa.RecordBatch:
-    """Rows of these values, as ingest writes them."""
     maker = type(archive)(rows=rows)
     plain = maker.batch(
         archive.row(offset=start + number, key=b"k", value=None, schema_version=rows.schema_version)

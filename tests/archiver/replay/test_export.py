@@ -1,4 +1,4 @@
-"""Exports as JSON lines and Arrow streams lose nothing."""
+"""Exports as JSON lines and Arrow streams."""
 
 from __future__ import annotations
 

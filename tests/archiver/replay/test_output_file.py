@@ -1,4 +1,4 @@
-"""Output files have their name only when they are whole, and say in plain words what prevents it."""
+"""Output files get their name when whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records become batches that a broker takes: split within limits, and with the same content when decoded."""
+"""Records become batches within broker limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups are carried over without records lost for them: neither the transfer's, nor others' in the target."""
+"""Transferred groups skip no record."""
 
 from __future__ import annotations
 
@@ -24,11 +24,6 @@ BEGUN = Begun(partition=0, offset=0, course=COURSE)
 
 @dataclass(slots=True)
 class World:
-    """A source and a target of one partition each, and the group's offsets in both.
-
-    The target has foreign records at `others`.
-    """
-
     entries: list[Entry]
     end: int
     others: range = range(0)
@@ -90,7 +85,6 @@ def moved(base: int, count: int = 100) -> MovedUpTo:
 
 
 def appended(**more: Any) -> World:
-    """A target with 5,000 foreign records, followed by 100 of the transfer."""
     return World([BEGUN, moved(5_000)], end=5_101, others=range(5_000), source=40, **more)
 
 
@@ -119,7 +113,7 @@ def test_a_group_that_is_further_stays_there(monkeypatch: pytest.MonkeyPatch) ->
     assert not world.committed
 
 
-def test_what_was_aborted_or_deleted_before_the_first_record_holds_no_group_back(
+def test_aborted_or_deleted_first_records_block_no_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     aborted = World([BEGUN, moved(50)], end=151, source=40, target=0)

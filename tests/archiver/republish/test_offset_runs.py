@@ -1,4 +1,4 @@
-"""Runs of offsets say for each record where it went, in whatever portions they were written."""
+"""Runs of offsets map records to targets."""
 
 from __future__ import annotations
 
@@ -22,9 +22,6 @@ def places(runs: Runs) -> dict[int, int]:
 
 
 def written(portions: list[list[int]]) -> tuple[list[Runs], dict[int, int]]:
-    """Portions of records with gaps between their offsets and a marker after each in the target; and their target
-    offsets.
-    """
     parts, expected = [], {}
     source, target = 10, 3
     for gaps in portions:

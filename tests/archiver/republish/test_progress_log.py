@@ -1,4 +1,4 @@
-"""The log of progress: whoever reads it sees whether it is whole."""
+"""The log of progress shows its completeness."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ COURSE = Course(cluster_id="c", topic="t", table_id="1", target="copy", target_i
 
 
 class LogOfOne:
-    """Brokers whose topic of progress ends after these records."""
-
     def __init__(self, count: int) -> None:
         self._count = count
 

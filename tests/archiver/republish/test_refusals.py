@@ -1,4 +1,4 @@
-"""Records that a target will refuse are named before any is sent, and usually by the bounds of files."""
+"""Records that a target will refuse."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ ZEROS = bytes(45_000_000)
 
 
 class CountingFormat:
-    """Counts the files whose rows are read."""
-
     name, extension = "parquet", "parquet"
 
     def __init__(self) -> None:
@@ -58,7 +56,6 @@ def add(lake: Lake, archive: Any, start: int, *records: tuple[int | None, bytes]
 
 
 def check(lake: Lake, codec: Codec = Codec.ZSTD, selection: Selection | None = None, **settings: int) -> int:
-    """The number of files that were read."""
     counting = CountingFormat()
     opened = lake.archive(formats=SegmentFormats(written=counting))
     chosen = selection or Selection()

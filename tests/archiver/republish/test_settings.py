@@ -1,4 +1,4 @@
-"""Rates, and options of the destination's cluster."""
+"""Rates, and options of the destination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The topic that records are moved to stays the one that was checked."""
+"""The target topic stays the checked one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A rewrite's way into the table: remembered first, recorded last, and settled where a kill cut it short."""
+"""Rewrites are remembered, recorded, and settled."""
 
 from __future__ import annotations
 
@@ -53,8 +53,6 @@ def rewrite_of(group: RewriteGroup) -> Rewrite:
 
 @dataclass
 class World:
-    """Rewrites in the registry, catalog, journal and the table's files: their calls are in `steps`, in order."""
-
     folder: Path
     steps: list[str] = field(default_factory=list)
     outcome: Any = None
@@ -147,7 +145,6 @@ class World:
         return TableWork(registry=self.registry, catalog=me, manifests=me, journal=me)
 
     def kill_after_commit(self) -> None:
-        """Two ranges are in the table, and not recorded."""
         for partition in range(2):
             self.staged.stage(self.folder, partition, 5)
         attempt = prepare(self.memory.load(), self.staged.pending(None), change=None, commit_id=new_id())
@@ -168,8 +165,6 @@ def test_it_is_remembered_committed_and_recorded_in_this_order(world: World) -> 
 
 @dataclass
 class Landing(World):
-    """A world in which the rewrite lands beside earlier ones of other archivers."""
-
     def rewrite(self, table: ArchiveTable, rewrite: Rewrite, *, change: Any, changed: Any) -> Any:
         done = super().rewrite(table, rewrite, change=change, changed=changed)
         self.there = {path: each for path, each in self.there.items() if path not in rewrite.old_paths}
@@ -178,10 +173,8 @@ class Landing(World):
 
 
 @pytest.mark.parametrize(("path", "more"), [(OLD, ["abandon"]), ("file:///data/other.parquet", [])])
-def test_one_that_a_killed_run_left_is_given_up_by_the_one_that_takes_its_files(
-    tmp_path: Path, path: str, more: list[str]
-) -> None:
-    """Else its files would be kept until somebody settles it, and a purge right after this couldn't delete them."""
+def test_killed_rewrite_is_given_up_if_its_files_are_taken(tmp_path: Path, path: str, more: list[str]) -> None:
+    """Else its files would stay until it is settled, and a purge couldn't delete them."""
     (tmp_path / NEW).write_bytes(b"new")
     world = Landing(tmp_path, there={OLD: table_file(OLD), path: table_file(path)})
     world.unfinished_ones = (rewrite_of(RewriteGroup.of_file(path, file((tmp_path / "killed.parquet").as_uri()))),)
@@ -191,7 +184,6 @@ def test_one_that_a_killed_run_left_is_given_up_by_the_one_that_takes_its_files(
 
 
 def test_a_new_file_that_went_ends_it_before_the_commit(world: World) -> None:
-    """Orphan removal may have been faster than `begin`."""
     (world.folder / NEW).unlink()
     with pytest.raises(ObjectMissing):
         world.put()
@@ -222,8 +214,8 @@ def test_a_displaced_one_is_given_up_at_once(world: World) -> None:
     assert world.steps == ["begin", "commit", "abandon"]
 
 
-def test_one_that_is_refused_because_others_took_its_files_is_displaced(world: World) -> None:
-    """The registry has the ranges of the other rewrite by now. It is planned again, and not reported."""
+def test_rewrite_refused_for_taken_files_is_displaced(world: World) -> None:
+    """The registry has the other rewrite's ranges by now. It is planned again, and not reported."""
     world.is_refused = True
     assert world.put() == Displaced(paths=(OLD,))
     world.there = {OLD: table_file(OLD)}
@@ -233,7 +225,7 @@ def test_one_that_is_refused_because_others_took_its_files_is_displaced(world: W
 
 
 def test_one_displaced_by_deletes_alone_is_given_up_too(world: World) -> None:
-    """Its old file is still in the table, so it would look as if it might yet land."""
+    """Its old file is still in the table, as if it might yet land."""
     world.outcome = Displaced(paths=(OLD,))
     world.unfinished_ones = (world.rewrite_,)
     world.there = {OLD: table_file(OLD, "later")}
@@ -241,7 +233,7 @@ def test_one_displaced_by_deletes_alone_is_given_up_too(world: World) -> None:
     assert world.steps == ["begin", "commit", "abandon"]
 
 
-def test_a_displaced_one_is_known_by_its_commit_whatever_detail_the_registry_gives_back(world: World) -> None:
+def test_displaced_rewrite_is_recognised_by_its_commit(world: World) -> None:
     detailed = RewriteGroup.of_file(OLD, replace(world.new, split_offsets=(4,)))
     world.outcome = Displaced(paths=(OLD,))
     world.unfinished_ones = (replace(world.rewrite_, groups=(detailed,)),)
@@ -250,8 +242,8 @@ def test_a_displaced_one_is_known_by_its_commit_whatever_detail_the_registry_giv
     assert world.steps == ["begin", "commit", "abandon"]
 
 
-def test_one_that_landed_though_its_commit_looks_displaced_is_recorded(world: World) -> None:
-    """Another engine expired its snapshot before its lost answer was looked for."""
+def test_landed_rewrite_is_recorded_if_it_looks_displaced(world: World) -> None:
+    """Another engine expired its snapshot before its lost answer was looked up."""
     world.outcome = Displaced(paths=(OLD,))
     world.unfinished_ones = (world.rewrite_,)
     world.there = {world.new.path: table_file(world.new.path)}
@@ -259,7 +251,7 @@ def test_one_that_landed_though_its_commit_looks_displaced_is_recorded(world: Wo
     assert world.steps == ["begin", "commit", "journal", "finish"]
 
 
-def test_ranges_of_a_killed_commit_are_settled_before_a_rewrite_begins(world: World) -> None:
+def test_killed_commit_is_settled_before_a_rewrite_begins(world: World) -> None:
     world.kill_after_commit()
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
     world.put()
@@ -267,7 +259,7 @@ def test_ranges_of_a_killed_commit_are_settled_before_a_rewrite_begins(world: Wo
     assert len(world.staged.landed) == 2
 
 
-def test_ranges_of_a_killed_commit_are_settled_before_rewrites_that_it_left(world: World) -> None:
+def test_killed_commit_is_settled_before_its_rewrites(world: World) -> None:
     world.kill_after_commit()
     world.unfinished_ones = (world.rewrite_,)
     world.there = {world.new.path: table_file(world.new.path)}
@@ -284,7 +276,7 @@ def test_ranges_of_a_killed_commit_are_settled_before_rewrites_that_it_left(worl
     ],
     ids=["gone", "deletes undone", "as it was read", "deleted from since"],
 )
-def test_the_catalog_is_told_which_files_aren_t_as_they_were_read(
+def test_catalog_gets_files_that_changed_since_the_read(
     world: World, there: tuple[TableFile, ...], changed: tuple[str, ...]
 ) -> None:
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
@@ -324,10 +316,10 @@ def test_one_with_neither_file_can_t_land(world: World) -> None:
 @pytest.mark.parametrize(
     ("erased", "steps"), [({}, []), ({0: [(3, 4)]}, []), ({0: [(3, 6)]}, ["abandon"])], ids=["none", "some", "all"]
 )
-def test_one_that_only_notes_erased_offsets_is_not_taken_for_done(
+def test_rewrite_noting_only_erased_offsets_is_not_done(
     world: World, erased: dict[int, list[tuple[int, int]]], steps: list[str]
 ) -> None:
-    """It changes no file. It is given up once another has noted all of its offsets."""
+    """It changes no file, and is given up once another has noted all its offsets."""
     alone = Rewrite(commit_id=new_id(), reason="erase", schema_version=1, groups=(), erased=((0, 3, 5),))
     world.unfinished_ones = (alone,)
     world.erased = erased
@@ -345,7 +337,7 @@ def test_one_that_another_run_ended_is_not_committed(world: World) -> None:
     assert world.steps == ["begin", "commit"], "and nothing of it is recorded"
 
 
-def test_new_files_that_lack_records_are_refused_before_anything_is_remembered(world: World) -> None:
+def test_new_files_lacking_records_are_refused_up_front(world: World) -> None:
     fewer = NewFile(file=file(world.new.path, rows=3), spans=spans(3))
     world.rewrite_ = rewrite_of(RewriteGroup(paths=(OLD,), files=(fewer,)))
     with pytest.raises(RewriteRefused) as error:
@@ -354,7 +346,7 @@ def test_new_files_that_lack_records_are_refused_before_anything_is_remembered(w
     assert world.steps == []
 
 
-def test_records_that_are_left_out_on_purpose_account_for_themselves(world: World) -> None:
+def test_intended_omissions_are_accounted_for(world: World) -> None:
     fewer = NewFile(file=file(world.new.path, rows=3), spans=spans(3, erased=2))
     world.rewrite_ = rewrite_of(RewriteGroup(paths=(OLD,), files=(fewer,), why="asked for"))
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
@@ -362,18 +354,14 @@ def test_records_that_are_left_out_on_purpose_account_for_themselves(world: Worl
 
 
 @pytest.mark.parametrize(("gone", "steps"), [({"retired": 5}, ["journal", "finish"]), ({"removed": 5}, ["abandon"])])
-def test_one_without_new_files_landed_if_it_emptied_its_old_ones_on_purpose(
-    world: World, gone: dict[str, int], steps: list[str]
-) -> None:
-    """No snapshot of its time is left, and no file that would show it."""
+def test_emptying_rewrite_counts_as_landed(world: World, gone: dict[str, int], steps: list[str]) -> None:
+    """No snapshot of its time and no file would show it."""
     world.unfinished_ones = (rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, **gone), why="too old")),)
     assert world.settle_all() == steps
 
 
 @pytest.mark.parametrize(("its_own", "steps"), [(False, ["abandon"]), (True, ["journal", "finish"])])
-def test_what_another_took_out_of_the_table_is_not_recorded_twice(
-    world: World, *, its_own: bool, steps: list[str]
-) -> None:
+def test_removal_by_another_is_not_recorded_twice(world: World, *, its_own: bool, steps: list[str]) -> None:
     one = rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, retired=5), why="too old"))
     world.unfinished_ones, world.takers_ = (one,), ("another", *([one.commit_id] if its_own else []))
     assert world.settle_all() == steps

@@ -1,4 +1,4 @@
-"""A new file is uploaded only if it has the records that were written."""
+"""Uploaded files have the written records."""
 
 from __future__ import annotations
 

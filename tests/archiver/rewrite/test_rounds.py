@@ -1,4 +1,4 @@
-"""Work is planned again while other engines change the table, and batches end at the first that was displaced."""
+"""Rewrites beside other engines' changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What became of a rewrite whose snapshot has expired: what another did is not taken for it."""
+"""Outcomes of rewrites with expired snapshots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ GONE = RecordSpan(partition=0, start_offset=0, end_offset=7, retired=7)
 
 
 def retired(*paths: str) -> Rewrite:
-    """A retirement that takes files out of the table, and moves the first offset to 7."""
     groups = (RewriteGroup(paths=paths, emptied=(GONE,), why="too old"),) if paths else ()
     return Rewrite(commit_id=new_id(), reason="expire", schema_version=1, groups=groups, first_offsets={0: 7})
 
@@ -24,7 +23,6 @@ def retired(*paths: str) -> Rewrite:
 def judged(
     one: Rewrite, *, table: int = 7, recorded: int = 0, there: tuple[str, ...] = (), takers: set[str] | None = None
 ) -> RewriteOutcome:
-    """By the first offsets that the table and the registry have, the files there, and what the journal has."""
     has = cast("Any", SimpleNamespace(topic=None, first_offsets={0: table}))
     registry = cast("Any", SimpleNamespace(retention=SimpleNamespace(first_offsets=lambda _: {0: recorded})))
     journal = cast("Any", SimpleNamespace(takers=lambda _: takers or set()))
@@ -35,11 +33,11 @@ def judged(
     ("table", "recorded", "outcome"),
     [(7, 0, RewriteOutcome.LANDED), (7, 7, RewriteOutcome.DISPLACED), (6, 0, RewriteOutcome.OPEN)],
 )
-def test_of_first_offsets_alone_the_one_that_nobody_recorded_landed(table: int, recorded: int, outcome: RewriteOutcome):
+def test_unrecorded_first_offset_shows_a_landed_rewrite(table: int, recorded: int, outcome: RewriteOutcome):
     assert judged(retired(), table=table, recorded=recorded) == outcome
 
 
-def test_files_that_are_gone_were_taken_by_it_unless_the_journal_knows_another():
+def test_gone_files_show_a_landed_rewrite_unless_journaled():
     one = retired(OLD)
     assert judged(one) == RewriteOutcome.LANDED
     assert judged(one, takers={"another"}) == RewriteOutcome.DISPLACED

@@ -1,4 +1,4 @@
-"""Claims on uploads: made at once, renewed now and then, and forgotten at the end."""
+"""Claims on uploads."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from tests.support.catalog.memory import TOPIC
 
 @dataclass
 class Registry:
-    """Notes what is claimed; may be away at the end."""
-
     renewed: list[list[str]] = field(default_factory=list)
     forgotten: list[list[str]] = field(default_factory=list)
     is_away: bool = False
@@ -98,9 +96,7 @@ def test_a_run_is_noted_while_it_goes_on(registry: Registry, clock: Clock) -> No
 
 
 @pytest.mark.parametrize("is_away", [False, True])
-def test_a_failure_is_told_and_claims_are_forgotten_if_the_registry_answers(
-    registry: Registry, clock: Clock, *, is_away: bool
-) -> None:
+def test_claims_are_forgotten_after_a_failure(registry: Registry, clock: Clock, *, is_away: bool) -> None:
     def fail() -> None:
         with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
             claims.keep("a")

@@ -1,4 +1,4 @@
-"""A schema registry in this process, new for each test."""
+"""A schema registry in this process."""
 
 from __future__ import annotations
 

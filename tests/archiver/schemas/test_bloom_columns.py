@@ -1,4 +1,4 @@
-"""The paths of `bloom_filters`: found under every name that a column has or had, refused if a filter is of no use."""
+"""The paths of `bloom_filters`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_paths_of_no_use_are_refused(path: str, problem: str) -> None:
     assert refused.match(problem)
 
 
-def test_a_renamed_column_is_found_under_its_old_names_and_a_new_column_of_that_name_wins() -> None:
+def test_renamed_column_keeps_old_names_until_reused() -> None:
     first = assigned()
     second = assigned(FIELDS.replace("string id = 1", "string number = 1"), first.state)
     assert id_of(second, "val.number") == id_of(first, "val.id")
@@ -76,7 +76,7 @@ def test_a_renamed_column_is_found_under_its_old_names_and_a_new_column_of_that_
     assert bloom_columns(topic("val.id"), third, None) == {id_of(third, "val.id"): 0.01}
 
 
-def test_a_column_that_others_renamed_is_found_under_the_tables_name() -> None:
+def test_column_renamed_by_others_has_the_tables_name() -> None:
     made = assigned()
     number = id_of(made, "val.id")
     table = Schema(NestedField(2, "val", StructType(NestedField(number, "order_id", StringType()))))

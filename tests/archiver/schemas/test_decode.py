@@ -1,4 +1,4 @@
-"""Values with envelopes become rows: columns if they can be decoded, else `__err__`. Every byte comes back."""
+"""Values with envelopes become rows."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ MEANINGS = {1: {"t.M"}, 2: {"t.M"}, 4: {"t.N"}, 6: {"t.M", "t.N"}}
 
 @dataclass
 class Ids:
-    """Schema ids whose last byte says what they mean, as the envelopes above are named. `asked` collects the ids."""
-
     asked: list[int] = field(default_factory=list)
 
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str] | None:

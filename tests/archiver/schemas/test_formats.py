@@ -1,4 +1,4 @@
-"""The seam of formats: a format of the tests is configured, archived, decoded, replayed and compared."""
+"""A format of the tests, everywhere."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def topic(**parts: object) -> TopicConfig:
 
 
 def register(registry: FakeRegistry) -> tuple[int, int]:
-    """Give the registry a Protobuf schema of keys and a fixed-width one of values; returns their ids."""
     return registry.register("orders-key", MONEY), registry.register("orders-value", json.dumps(TYPES), kind=KIND)
 
 

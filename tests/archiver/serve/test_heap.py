@@ -1,4 +1,4 @@
-"""A process gives freed memory back, whatever is still in use beside it."""
+"""A process returns freed memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ with ThreadPoolExecutor(4) as pool:
 
 
 def measured(pieces: int, **environment: str) -> tuple[str, int, int]:
-    """Arrow's pool, and how much memory was held at most and in the end."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(pieces)],
         env={**os.environ, **environment},

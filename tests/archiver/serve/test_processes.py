@@ -1,4 +1,4 @@
-"""Several processes of a server: kept running, told what is theirs, and ended together."""
+"""Several processes of a server."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ dsn = "postgresql://archiver@127.0.0.1/archiver"
 
 
 def works(number: int, folder: str) -> None:
-    """Writes its process id, and runs until it is ended."""
     Path(folder, f"{number}.{os.getpid()}").touch()
     threading.Event().wait(60)
 

@@ -1,4 +1,4 @@
-"""Warnings of what engines and catalogs do with the tables, before the first record."""
+"""Warnings about engines and catalogs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks: each has a time limit, and none stops the others or hides what it found before it broke."""
+"""Checks have time limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of a first configuration: it always loads, and puts nothing in force that was only guessed."""
+"""First configurations load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `archiver check` says of the folder of write-ahead logs."""
+"""`archiver check` of write-ahead logs."""
 
 from __future__ import annotations
 

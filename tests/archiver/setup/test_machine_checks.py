@@ -1,4 +1,4 @@
-"""Checks of this machine that need no server."""
+"""Checks of this machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archiver.errors import ConfigError
 from archiver.setup.machine_checks import look_at_signing_key
 
 
-def test_a_signing_key_is_told_by_its_id_and_a_bad_one_is_refused(tmp_path: Path) -> None:
+def test_signing_key_is_shown_by_id_and_bad_one_refused(tmp_path: Path) -> None:
     path = tmp_path / "signing.pem"
     path.write_bytes(Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     (finding,) = look_at_signing_key(AuditSection(signing_key=path))

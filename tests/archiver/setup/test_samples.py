@@ -1,4 +1,4 @@
-"""What bytes look like: the guesses that `archiver init` writes as comments."""
+"""Guesses that `archiver init` writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `archiver check` says of brokers without some requests, with useless epochs, and with corrupt batches."""
+"""`archiver check` of brokers."""
 
 from __future__ import annotations
 

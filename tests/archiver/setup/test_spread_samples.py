@@ -1,4 +1,4 @@
-"""Samples are spread over partitions and their logs."""
+"""Samples are spread over partitions."""
 
 from __future__ import annotations
 

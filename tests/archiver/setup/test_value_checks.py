@@ -1,4 +1,4 @@
-"""A sample of values is decoded as the job would: how many would stay raw, and why."""
+"""How much of a sample stays raw."""
 
 from __future__ import annotations
 
@@ -62,8 +62,6 @@ def test_all_values_decode(registry: FakeRegistry) -> None:
 
 
 class Bounded(RawMapping):
-    """A mapping whose columns hold two rows at most, as if each row were a gibibyte. It keeps values raw."""
-
     def decode(self, values: pa.BinaryArray, **_: object) -> pa.StructArray:
         if len(values) > 2:
             raise RowsTooLargeError("too much for one column")

@@ -1,4 +1,4 @@
-"""Bloom filters in written files, judged by DuckDB, which reads them on its own."""
+"""Bloom filters, read by DuckDB."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ def rows(start: int, count: int) -> pa.RecordBatch:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A file with filters on all columns, and the same file without."""
     folder = tmp_path_factory.mktemp("filters")
     paths = folder / "with.parquet", folder / "without.parquet"
     groups = [rows(start, GROUP_ROWS // 2) for start in (0, GROUP_ROWS // 2)]
@@ -104,12 +103,11 @@ def test_a_filter_is_as_large_as_its_values_ask_for(written: tuple[Path, Path]) 
 
 
 def excluded(path: Path, value: int) -> list[bool]:
-    """Of which row groups the filter says that they don't have the value."""
     probed = duckdb.sql(f"select bloom_filter_excludes from parquet_bloom_probe('{path}', 'top', {value})")
     return [value for (value,) in probed.fetchall()]
 
 
-def test_no_value_that_is_there_is_excluded_and_most_that_are_not_are(written: tuple[Path, Path]) -> None:
+def test_filters_exclude_no_present_value_and_most_absent(written: tuple[Path, Path]) -> None:
     present = duckdb.sql(f"select top from '{written[0]}' using sample 50 rows (reservoir, 5)").fetchall()
     assert not any(all(excluded(written[0], value)) for (value,) in present)
     absent = [item for value in range(2_000_000, 2_000_200) for item in excluded(written[0], value)]
@@ -129,7 +127,7 @@ def test_filters_change_no_row(written: tuple[Path, Path]) -> None:
         assert duckdb.sql(f"from '{value}' except all from '{second}'").fetchall() == []
 
 
-def test_the_writer_gives_files_the_layouts_filters_and_counts_them(archive: Any, tmp_path: Path) -> None:
+def test_files_have_the_layouts_filters_and_count_them(archive: Any, tmp_path: Path) -> None:
     sizes, filters = [], {OFFSET_ID: 0.01, 999: 0.01}
     for expected in ({}, filters):
         path = tmp_path / f"{len(expected)}.parquet"

@@ -1,4 +1,4 @@
-"""Copies into streams that send in the background."""
+"""Streams that send in the background."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from archiver.storage.bounded_copy import AHEAD, CHUNK, copy
 
 
 class Slow(io.RawIOBase):
-    """Takes everything at once, and sends only when somebody waits for it."""
-
     def __init__(self) -> None:
         self.sent = bytearray()
         self.waiting = bytearray()

@@ -1,4 +1,4 @@
-"""Column chunks are read together where they lie near each other."""
+"""Adjacent column chunks are read together."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Our writer of Parquet's columns: others read back what was written, and its footers say what Arrow's say.
+"""Our Parquet writer, judged by other readers.
 
-Arrow's writer goes through the same judges as ours, which shows that they call a right file right. That they call a
-wrong one wrong is shown by test_column_writer_judges.
+Arrow's writer goes through the same judges; test_column_writer_judges shows that they reject wrong files.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ writers = pytest.mark.parametrize("writer", WRITERS.values(), ids=WRITERS)
 def judged(
     writer: WriterClass, schema: pa.Schema, groups: Groups, how: Sequence[ColumnPlan], sorted_by: Sequence[int] = ()
 ) -> Layout:
-    """Write with a writer and with Arrow's, and judge the file."""
     ours, arrows = (written(value, schema, groups, how, sorted_by) for value in (writer, ArrowWriter))
     tables = [pa.Table.from_batches(batches, schema) for batches in groups]
     judge(ours, arrows, tables, how, by_arrow=writer is ArrowWriter)
@@ -48,7 +46,7 @@ def judged(
 
 
 @given(data=st.data())
-def test_any_rows_of_any_schema_are_read_back_and_told_of_as_by_arrow(data: st.DataObject) -> None:
+def test_any_rows_are_read_back_and_described_as_by_arrow(data: st.DataObject) -> None:
     drawn: Rows = data.draw(rows())
     how = data.draw(plans(drawn.schema))
     sorted_by = data.draw(st.lists(st.integers(0, len(how) - 1), max_size=2, unique=True))
@@ -58,7 +56,7 @@ def test_any_rows_of_any_schema_are_read_back_and_told_of_as_by_arrow(data: st.D
 @settings(max_examples=settings().max_examples // 3)
 @given(data=st.data())
 def test_the_judges_find_nothing_in_a_file_of_arrows(data: st.DataObject) -> None:
-    """With SHARED_STARTS, Arrow doesn't count the bytes of texts that are equal to the one before."""
+    """With SHARED_STARTS, Arrow doesn't count the bytes of texts equal to the one before."""
     drawn: Rows = data.draw(rows())
     how = data.draw(plans(drawn.schema, without={Encoding.SHARED_STARTS}))
     judged(ArrowWriter, drawn.schema, drawn.groups, how)
@@ -86,7 +84,7 @@ def judged_by(engine: str, schema: pa.Schema, groups: Groups, how: Sequence[Colu
 
 
 @pytest.mark.parametrize("engine", COUNTS)
-def test_engines_that_prune_by_pages_and_filters_leave_no_row_out(engine: str, tmp_path: Path) -> None:
+def test_pruning_engines_leave_no_row_out(engine: str, tmp_path: Path) -> None:
     if not is_installed(engine):
         pytest.skip(f"{engine} isn't installed: requirements/interop.txt")
     dice = np.random.default_rng(4)
@@ -112,7 +110,6 @@ def test_engines_that_prune_by_pages_and_filters_leave_no_row_out(engine: str, t
 
 @pytest.mark.parametrize("count", [*range(1, 36), 127, 128, 129, 255, 256, 257, 503, 504, 505, 511, 512, 513])
 def test_any_number_of_rows_is_written_in_each_encoding(count: int) -> None:
-    """The ends of runs, of groups of eight bits, and of blocks of differences."""
     kinds = (pa.bool_(), pa.int32(), pa.int64(), pa.string())
     columns = [
         (kind, encoding, nullable) for kind in kinds for encoding in encodings_of(kind) for nullable in (True, False)
@@ -154,7 +151,7 @@ def test_differences_of_each_width_and_those_that_overflow(writer: WriterClass) 
 
 
 @writers
-def test_dictionaries_are_given_up_after_a_mebibyte_and_begun_anew_in_each_row_group(writer: WriterClass) -> None:
+def test_dictionaries_end_at_1_mib_and_restart_per_group(writer: WriterClass) -> None:
     batch = large.with_dictionaries_given_up(np.random.default_rng(5))
     groups = [[batch], [batch.slice(0, 200)]]
     result = judged(writer, batch.schema, groups, large.plans_of(batch.schema, Encoding.DICTIONARY))
@@ -172,7 +169,7 @@ def test_a_dictionary_of_just_a_mebibyte(writer: WriterClass, more: int) -> None
 
 @writers
 @pytest.mark.parametrize("encoding", [Encoding.DICTIONARY, Encoding.PLAIN])
-def test_pages_end_by_rows_and_by_bytes_and_are_ordered_as_they_say(writer: WriterClass, encoding: Encoding) -> None:
+def test_pages_end_by_rows_and_bytes_in_declared_order(writer: WriterClass, encoding: Encoding) -> None:
     batch = large.in_many_pages(np.random.default_rng(6))
     result = judged(writer, batch.schema, [[batch]], large.plans_of(batch.schema, encoding))
     assert all(len(chunk.data_pages) > 2 for chunk in result.chunks[0])
@@ -209,7 +206,7 @@ def test_texts_that_share_their_starts_in_many_pages() -> None:
 NUMBERS = pa.schema([with_id("a", pa.int64(), 1)])
 
 
-def test_more_columns_row_groups_and_pages_than_have_short_lists_in_thrift() -> None:
+def test_counts_beyond_short_thrift_lists() -> None:
     names = [f"{'long name ' * 20}{at}" for at in range(200)]
     wide = large.batch({name: pa.array([at, None, -at]) for at, name in enumerate(names)})
     judged(FileWriter, wide.schema, [[wide]], large.plans_of(wide.schema, Encoding.DICTIONARY))
@@ -294,7 +291,6 @@ def test_no_bound_is_below_a_value_of_the_highest_bytes(value: bytes, bound: byt
 
 @given(st.data())
 def test_bounds_of_long_texts_hold(data: st.DataObject) -> None:
-    """Texts of any characters, and bytes that aren't text, around the longest bound."""
     text = st.text(min_size=1, max_size=70).map(lambda text: text * (1 + 5000 // len(text)))
     texts = data.draw(st.lists(text | st.text(), min_size=1, max_size=3))
     octets = [text.encode()[data.draw(st.integers(0, 3)) :] for text in texts]
@@ -314,8 +310,6 @@ def test_batches_without_rows_make_no_row_group() -> None:
 
 @pytest.mark.parametrize("most", [0, 1, 2, 5])
 def test_what_the_sink_raises_is_raised(most: int) -> None:
-    """A full disk, after `most` writes."""
-
     class Full(io.RawIOBase):
         left = most
 
@@ -341,8 +335,7 @@ def writing(sink: pa.NativeFile, batch: pa.RecordBatch) -> None:
 
 @settings(max_examples=settings().max_examples // 6)
 @given(data=st.data())
-def test_one_writer_makes_the_same_file_of_the_same_rows_however_they_are_cut(data: st.DataObject) -> None:
-    """Batches and offsets leave no trace."""
+def test_file_is_independent_of_batch_cuts(data: st.DataObject) -> None:
     schema = data.draw(schemas())
     drawn = rows_of(schema, [[300, 150]], data.draw(st.integers(0, 1_000)))
     how = data.draw(plans(schema))

@@ -1,7 +1,6 @@
-"""The judges of our column writer's files notice what is wrong: each part of a right file, changed.
+"""The judges notice each wrong part.
 
-A footer is changed as structs and packed anew. Page indexes and page headers keep their size, so that all else stays
-where it was.
+Page indexes and page headers keep their size.
 """
 
 from __future__ import annotations
@@ -57,7 +56,6 @@ def test_what_is_right_is_called_right() -> None:
 
 
 def opened(value: Any) -> Any:
-    """What `read_struct` gives, as something that can be changed and packed."""
     if isinstance(value, dict):
         return {field: opened(item) for field, item in value.items()}
     if isinstance(value, tuple):
@@ -67,7 +65,6 @@ def opened(value: Any) -> Any:
 
 
 def with_footer(data: bytes, change: Callable[[Fields], object]) -> bytes:
-    """The file with another footer. Its checksum is right."""
     end = FileEnd.read(io.BytesIO(data))
     assert end.footer_start is not None
     footer = opened(read_struct(end.footer)[0])
@@ -76,7 +73,6 @@ def with_footer(data: bytes, change: Callable[[Fields], object]) -> bytes:
 
 
 def with_struct(data: bytes, start: int, change: Callable[[Fields], None]) -> bytes:
-    """The file with another struct in this place, of the same size."""
     fields, end = read_struct(memoryview(data), start)
     changed = opened(fields)
     change(changed)
@@ -87,14 +83,11 @@ def with_struct(data: bytes, start: int, change: Callable[[Fields], None]) -> by
 
 
 def chunk(fields: Fields, column: int) -> Fields:
-    """What a footer says of a column chunk."""
     result: Fields = fields[4, LIST][1][0][1, LIST][1][column]
     return result
 
 
 def metadata(column: int, field: tuple[int, int], value: Any) -> Callable[[Fields], None]:
-    """A change of one field of a column chunk; the value is one, or made of the one before."""
-
     def change(footer: Fields) -> None:
         result = chunk(footer, column)[3, STRUCT]
         assert result[field] != _new(value, result[field])
@@ -125,8 +118,6 @@ def group(field: tuple[int, int], value: Any) -> Callable[[Fields], None]:
 
 
 def element(place: int, field: tuple[int, int], value: Any) -> Callable[[Fields], None]:
-    """A change of the schema."""
-
     def change(footer: Fields) -> None:
         assert footer[2, LIST][1][place].get(field) != value
         footer[2, LIST][1][place][field] = value
@@ -135,8 +126,6 @@ def element(place: int, field: tuple[int, int], value: Any) -> Callable[[Fields]
 
 
 def listed(place: int, value: Any) -> Callable[[tuple[int, list[Any]]], tuple[int, list[Any]]]:
-    """Another value in a list."""
-
     def change(before: tuple[int, list[Any]]) -> tuple[int, list[Any]]:
         kind, values = before
         return kind, [_new(value, item) if number == place else item for number, item in enumerate(values)]
@@ -197,7 +186,6 @@ def test_the_judge_notices_another_footer(change: Callable[[Fields], object]) ->
 
 
 def index(column: int, which: tuple[int, int], field: tuple[int, int], value: Any) -> bytes:
-    """The file with another page index."""
     start = Layout(RIGHT).chunks[0][column].said[which[0]]
     return with_struct(RIGHT, start, lambda found: found.update({field: _new(value, found[field])}))
 
@@ -258,7 +246,6 @@ def flipped(place: int) -> bytes:
 
 
 def places(chunks: Sequence[Chunk]) -> dict[str, int]:
-    """A byte of each page, of each filter's bits and of the first bytes."""
     pages = {f"{chunk.name}, page {n}": page.end - 2 for chunk in chunks for n, page in enumerate(chunk.pages)}
     filters = {
         f"filter of {chunk.name}": chunk.metadata[at.FILTER_OFFSET] + chunk.metadata[at.FILTER_LENGTH] - 5
@@ -283,7 +270,6 @@ def test_the_judge_notices_less_and_more(data: bytes) -> None:
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("row", [0, ROWS - 1, 777])
 def test_the_judges_notice_another_value_in_the_rows(name: str, row: int) -> None:
-    """Of reading, always. Of the layout, if counts or extremes change."""
     values = COLUMNS[name].to_pylist()
     values[row] = {"number": -5, "text": "zz", "listed": [99]}[name]
     others = batch(COLUMNS | {name: pa.array(values, COLUMNS[name].type)})
@@ -294,7 +280,7 @@ def test_the_judges_notice_another_value_in_the_rows(name: str, row: int) -> Non
         judged(ours)
 
 
-def test_the_judges_notice_other_batches_in_a_row_group_and_nulls_for_what_is_empty() -> None:
+def test_judges_notice_other_batches_and_nulls_for_empty() -> None:
     empty = pa.array([[n % 50, None][: n % 3] or None for n in range(ROWS)], pa.list_(pa.int32()))
     for rest in ([BATCH.slice(0, ROWS - 1)], [BATCH, BATCH.slice(0, 1)], [batch(COLUMNS | {"listed": empty})]):
         ours = written(FileWriter, BATCH.schema, [rest], PLANS, [NUMBER])

@@ -1,4 +1,4 @@
-"""What the column writer refuses, rather than to write a file that nobody reads or that says something else."""
+"""Data that the column writer refuses."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ REQUIRED = {
 
 
 class FullSink:
-    """A sink that takes a number of bytes, then none, then any again."""
-
     def __init__(self, room: int) -> None:
         self.room = room
         self.is_full = False
@@ -43,7 +41,7 @@ def plans(schema: pa.Schema, encoding: Encoding = Encoding.PLAIN) -> list[Column
 
 
 def loose(field: pa.Field, values: list[Any]) -> pa.RecordBatch:
-    """A batch whose values don't keep to the field: Arrow doesn't look."""
+    """A batch whose values don't fit the field: Arrow doesn't check."""
     kind = field.type
     if pa.types.is_struct(kind):
         kind = pa.struct([pa.field(entry.name, entry.type) for entry in kind])
@@ -178,7 +176,6 @@ def test_batches_may_come_from_a_generator() -> None:
 
 
 def seconds(values: pa.Array) -> float:
-    """CPU seconds to write a column by a dictionary. Its values must be read back."""
     batch = pa.record_batch([values], ["a"])
     sink = pa.BufferOutputStream()
     writer = FileWriter(sink, batch.schema, plans(batch.schema, Encoding.DICTIONARY))
@@ -191,7 +188,7 @@ def seconds(values: pa.Array) -> float:
 
 
 def test_values_chosen_for_one_hash_are_found_as_fast_as_others() -> None:
-    """A multiplication without a key, folded by xor, sends all of these to one slot: a table would walk for seconds."""
+    """An unkeyed multiplicative hash sends all of these to one slot."""
     count = 60_000
     inverse = pow(0x9E3779B97F4A7C15, -1, 1 << 64)
     chosen = [(position << 32 | position) * inverse % (1 << 64) for position in range(count)]

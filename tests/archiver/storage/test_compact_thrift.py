@@ -1,4 +1,4 @@
-"""Structs that are written are read back, by the kernel and by plain Python."""
+"""Thrift structs are read back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ INTEGERS = {I16: 16, I32: 32, I64: 64}
 
 
 def values(kind: int) -> some.SearchStrategy[Any]:
-    """Values of a kind that isn't a list and no struct."""
     if kind in INTEGERS:
         bits = INTEGERS[kind] - 1
         return some.integers(-(1 << bits), (1 << bits) - 1)
@@ -36,7 +35,6 @@ def values(kind: int) -> some.SearchStrategy[Any]:
 
 
 def structs(inner: some.SearchStrategy[Fields]) -> some.SearchStrategy[Fields]:
-    """Structs of all kinds of fields that Parquet has, with `inner` ones in them."""
     kinds = (BOOL, I16, I32, I64, BINARY)
     lists = some.one_of(
         *(some.tuples(some.just(kind), some.lists(values(kind), min_size=1, max_size=20)) for kind in kinds),
@@ -50,7 +48,6 @@ def structs(inner: some.SearchStrategy[Fields]) -> some.SearchStrategy[Fields]:
 
 
 def plain(value: Any) -> Any:
-    """The value with views as bytes and lists of structs read."""
     match value:
         case memoryview():
             return bytes(value)

@@ -1,4 +1,4 @@
-"""Credentials are renewed before they expire and after a denial, once for all threads, and never in a loop."""
+"""Credentials are renewed once for all threads."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ EXPIRES: Final = "s3.session-token-expires-at-ms"
 
 @dataclass(frozen=True)
 class Catalog:
-    """Vends `answers`, one after the other; the last one again and again."""
-
     answers: tuple[dict[str, str] | Exception, ...]
     asked: list[float] = field(default_factory=list, compare=False, hash=False)
     name: str = field(default_factory=lambda: unique("catalog"))
@@ -55,8 +53,6 @@ def store(first: dict[str, str], *answers: dict[str, str] | Exception) -> tuple[
 
 
 def denying(*tokens: dict[str, str]) -> Callable[[FileIO], str]:
-    """Storage that gives its client's token, and denies these."""
-
     def read(io: FileIO) -> str:
         if io.properties[TOKEN] in {token[TOKEN] for token in tokens}:
             raise PermissionError("ExpiredToken")
@@ -81,7 +77,7 @@ def test_new_ones_run_out_too(tmp_path: Path) -> None:
     assert len(catalog.asked) == 4
 
 
-def test_they_are_renewed_ahead_of_their_end_by_the_catalogs_word(tmp_path: Path) -> None:
+def test_credentials_renew_before_the_catalogs_expiry(tmp_path: Path) -> None:
     old, new = token(life=5), token(life=900)
     objects, catalog = store(old, new)
     assert objects.reading(tmp_path.as_uri(), denying()) == new[TOKEN]
@@ -91,7 +87,7 @@ def test_they_are_renewed_ahead_of_their_end_by_the_catalogs_word(tmp_path: Path
     assert len(catalog.asked) == 1
 
 
-def test_a_catalog_with_nothing_newer_is_no_error_while_the_old_ones_hold(tmp_path: Path) -> None:
+def test_no_newer_credentials_is_no_error_while_valid(tmp_path: Path) -> None:
     for answer in (CatalogUnreachable("away"), None):
         old = token(life=5)
         objects, catalog = store(old, answer or old)
@@ -100,7 +96,7 @@ def test_a_catalog_with_nothing_newer_is_no_error_while_the_old_ones_hold(tmp_pa
         assert 1 <= len(catalog.asked) <= 3
 
 
-def test_a_catalog_that_is_away_when_they_end_is_worth_another_try(tmp_path: Path) -> None:
+def test_catalog_away_at_expiry_is_retried(tmp_path: Path) -> None:
     old = token()
     objects, _ = store(old, CatalogUnreachable("away"))
     with pytest.raises(CredentialsExpired, match=r"gives no others now.*away") as failure:

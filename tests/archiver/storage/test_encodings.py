@@ -1,4 +1,4 @@
-"""Columns get encodings that suit their values, and other readers read all of them."""
+"""Encodings suit the columns."""
 
 from __future__ import annotations
 
@@ -54,7 +54,6 @@ def table() -> pa.RecordBatch:
 
 
 def written(*batches: pa.RecordBatch) -> bytes:
-    """A file with a row group for each batch, by what the first one shows."""
     leaves = leaves_of(batches[0].schema)
     sink = pa.BufferOutputStream()
     writer = FileWriter(sink, batches[0].schema, column_plans(leaves, choose_encodings(leaves, batches[0]), 3))

@@ -1,4 +1,4 @@
-"""Types as keys: told apart by all that Arrow's own comparison passes over."""
+"""Types as keys are exact."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ FIELDS = st.recursive(
 
 
 def _told(kind: pa.DataType) -> object:
-    """Everything about a type, as plain values: equal types must have equal ones."""
     below = _below(kind)
     parts = [(entry.name, entry.nullable, entry.metadata, _told(entry.type)) for entry in below]
     return (type(kind), "" if below else str(kind), getattr(kind, "keys_sorted", None), parts)
@@ -71,7 +70,6 @@ def _below(kind: pa.DataType) -> list[pa.Field]:
 
 
 def _changed(kind: pa.DataType, draw: st.DataObject) -> pa.DataType:
-    """The type with one change, mostly of those that Arrow's comparison ignores."""
     if not pa.types.is_nested(kind):
         return draw.draw(st.sampled_from(PLAIN))
     below = _below(kind)

@@ -1,4 +1,4 @@
-"""The end of a file: what is read of it, and its checksum."""
+"""A file's end and checksum."""
 
 from __future__ import annotations
 
@@ -25,15 +25,12 @@ def with_checksum(data: bytes) -> bytes:
 
 
 class CutShort(io.BytesIO):
-    """Answers a read, counted from 0, with fewer bytes than requested."""
-
     def __init__(self, data: bytes, *, at: int, missing: int) -> None:
         super().__init__(data)
         self._at = at
         self._missing = missing
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read."""
         result = super().read(size)
         self._at -= 1
         return result[: -self._missing] if self._at == -1 else result
@@ -81,7 +78,7 @@ def test_what_has_no_footer_has_no_checksum(data: bytes):
 @pytest.mark.parametrize("missing", [1, 12, 100])
 @pytest.mark.parametrize("cut", [0, 1], ids=["first read", "second read"])
 def test_an_answer_that_is_cut_short_is_no_damage(columns: int, missing: int, cut: int):
-    """What a store or a proxy leaves out of one answer isn't gone from the file."""
+    """A short answer of a store or proxy doesn't mean that the file is short."""
     stream = CutShort(with_checksum(written(columns)), at=cut, missing=missing)
     if columns == 2 and cut == 1:
         assert FileEnd.read(stream).check("x")

@@ -1,4 +1,4 @@
-"""What footers say of files with rows of several schema versions, and of files that aren't one range of a log."""
+"""Footers of unusual files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which column chunks pyarrow can be asked for: those of every sound footer, and none that would end the process."""
+"""Column chunks safe for pyarrow."""
 
 from __future__ import annotations
 
@@ -71,7 +71,6 @@ def test_of_empty_and_wide_ones_too(table: pa.Table):
 
 
 def asked(path: Path) -> int:
-    """Read everything that pyarrow offers. False if it fails."""
     data = path.read_bytes()
     try:
         footer = pq.read_metadata(io.BytesIO(data))
@@ -89,7 +88,6 @@ def asked(path: Path) -> int:
 
 
 def described(path: Path) -> int:
-    """Whether the file could be described as a data file. Foreign errors are raised."""
     try:
         ParquetFormat().describe(ObjectStore.of({}), path.as_uri(), table_properties={})
     except BadSegment:
@@ -107,7 +105,6 @@ def test_whatever_bit_flips_pyarrow_can_be_asked_for_the_others(tmp_path: Path):
 
 
 def fixed() -> pa.Table:
-    """Values of 16 and of 9 bytes, and texts. Their bounds aren't what they are in any other size."""
     columns = {
         "id": pa.array([bytes([n]) * 16 for n in range(20)], pa.binary(16)),
         "amount": pa.array([Decimal(n) * 10**15 for n in range(20)], pa.decimal128(20, 2)),
@@ -124,7 +121,7 @@ def test_of_sound_values_of_a_fixed_size_all_can_be_asked_for():
 
 
 @pytest.mark.parametrize("judge", [asked, described])
-def test_whatever_bit_flips_beside_values_of_a_fixed_size_ends_no_process(tmp_path: Path, judge: Callable[[Path], int]):
+def test_bit_flips_beside_fixed_size_values_end_no_process(tmp_path: Path, judge: Callable[[Path], int]):
     """pyarrow throws if a bound is shorter than the schema says."""
     path = tmp_path / "flipped.parquet"
     path.write_bytes(written(fixed(), store_schema=False))
@@ -142,7 +139,7 @@ def test_a_bound_of_another_size_than_the_schema_says_is_refused():
 
 
 def test_ids_are_cut_to_16_bits_as_in_thrift():
-    """Arrow takes 65541 for 5, the upper bound. One of a wrong size would end the process."""
+    """Arrow takes 65541 for 5, the upper bound. A wrong size would end the process."""
     data = bytes(footer_of(written(pa.table({"n": pa.array([1, 2, 3])}), store_schema=False)))
     bound = b"\x28\x08" + (3).to_bytes(8, "little")
     assert data.count(bound) == 1

@@ -1,4 +1,4 @@
-"""What a footer says of its column chunks: the same as pyarrow finds."""
+"""Column chunks, as pyarrow finds them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The formats that a job knows, found by name and by extension, and what can't be a format."""
+"""Formats, by name and extension."""
 
 from __future__ import annotations
 

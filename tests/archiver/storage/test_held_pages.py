@@ -1,4 +1,4 @@
-"""Pages that are fetched before they are decoded: which requests bring them, and how many values they have."""
+"""Pages are fetched before decoding."""
 
 from __future__ import annotations
 
@@ -50,8 +50,6 @@ def counted(data: bytes, span: ChunkSpan) -> int | None:
 
 
 class Counting(io.BytesIO):
-    """Counts the requests."""
-
     def __init__(self, data: bytes) -> None:
         super().__init__(data)
         self.asked: list[int] = []
@@ -83,7 +81,6 @@ def test_a_page_that_pyarrow_leaves_out_is_missing(options: dict[str, Any]):
 
 
 def page(values: int, kind: int = 0) -> bytes:
-    """A data page of two bytes, as its header says; of an unknown kind it has no values."""
     return bytes((0x15, 2 * kind, 0x15, 4, 0x15, 4, 0x2C, 0x15, 2 * values, 0, 0)) + b"xy"
 
 
@@ -110,7 +107,7 @@ def test_what_is_no_header_has_no_count(data: bytes):
     assert ChunkSpan(0, len(data), 10).counted(memoryview(data)) is None
 
 
-def test_chunks_that_lie_together_come_by_one_request_and_are_let_go():
+def test_adjacent_chunks_come_in_one_request():
     data = written()
     stream = Counting(data)
     pages = HeldPages(stream)

@@ -1,4 +1,4 @@
-"""A journal says what was written to it: whoever writes a commit again, and whatever changes while it is listed."""
+"""The journal survives concurrent changes."""
 
 from __future__ import annotations
 
@@ -58,10 +58,8 @@ def starts(journal: TableJournal) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("is_known", [True, False], ids=["commit known", "its snapshot expired"])
-def test_a_commit_that_is_settled_later_keeps_the_ranges_that_the_journal_has_of_it(
-    tmp_path: Path, is_known: bool
-) -> None:
-    """One of its ranges was rewritten before it was settled, so the registry no longer names it."""
+def test_late_settled_commit_keeps_its_journaled_ranges(tmp_path: Path, is_known: bool) -> None:
+    """One of its ranges was rewritten before, so the registry no longer names it."""
     journal = empty_journal(tmp_path)
     commit_id = commit_name(60) if is_known else None
     both = [span(0, 0, 10), span(1, 0, 10)]
@@ -70,7 +68,7 @@ def test_a_commit_that_is_settled_later_keeps_the_ranges_that_the_journal_has_of
     assert starts(journal) == [(0, 0), (1, 0)]
 
 
-def test_a_commit_that_is_summed_up_and_alone_has_the_ranges_of_both(journal: TableJournal) -> None:
+def test_summed_and_single_commit_has_the_ranges_of_both(journal: TableJournal) -> None:
     late = commit_name(2 * HOUR - 100)
     both = [span(2, 0, 10), span(3, 0, 10)]
     journal.keep_commit(late, both)
@@ -85,7 +83,7 @@ def test_a_commit_that_is_summed_up_and_alone_has_the_ranges_of_both(journal: Ta
     assert held(journal) == before
 
 
-def test_a_commit_that_is_settled_with_more_ranges_replaces_no_object(tmp_path: Path) -> None:
+def test_commit_settled_with_more_ranges_replaces_nothing(tmp_path: Path) -> None:
     """A summing run has read the object, and is about to remove it."""
     journal = empty_journal(tmp_path)
     commit_id, both = commit_name(60), [span(0, 0, 10), span(1, 0, 10)]
@@ -101,8 +99,8 @@ def test_a_commit_that_is_settled_with_more_ranges_replaces_no_object(tmp_path: 
     assert starts(journal) == [(0, 0), (1, 0)]
 
 
-def test_an_entry_that_a_store_refuses_to_replace_by_itself_is_kept(tmp_path: Path) -> None:
-    """A retention of the store: objects can't be written again, not even the same."""
+def test_entry_that_a_store_will_not_replace_is_kept(tmp_path: Path) -> None:
+    """With a retention, objects can't be written again, not even the same bytes."""
 
     class Retaining(Troubled):
         def write(self, path: str, data: bytes) -> None:
@@ -122,7 +120,7 @@ def test_an_entry_that_a_store_refuses_to_replace_by_itself_is_kept(tmp_path: Pa
 
 @given(st.randoms(use_true_random=False), st.integers(0, 3))
 def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> None:
-    """As from overlapping objects: the ranges are those of commits in order."""
+    """Overlapping objects merge as ranges of commits in order."""
     start = span(0, 0, 10)
     assert start.file is not None
     commits: list[tuple[str, JournaledCommit]] = [("a", JournaledCommit(commit_id="a", ranges=(start, span(1, 0, 5))))]
@@ -142,8 +140,6 @@ def test_commits_may_come_in_any_order_and_twice(random: Any, twice: int) -> Non
 
 
 class Paged:
-    """A store that lists in two pages, the second from the name `split` on, and runs something in between."""
-
     def __init__(self, split: str, befall: Callable[[], Any]) -> None:
         self._store = ObjectStore()
         self._split = split
@@ -159,7 +155,6 @@ class Paged:
 
 
 def test_a_list_misses_nothing_of_what_is_summed_up_meanwhile(journal: TableJournal) -> None:
-    """The summary's name is right before its first commit, where the page ends."""
     before = held(journal)
     folder = str(journal.folder)
     store = cast("ObjectStore", Paged(names(journal)[0], lambda: journal.sum_up(limits=SumLimits(least=2))))
@@ -188,8 +183,6 @@ def test_commits_that_keep_vanishing_are_not_believed(journal: TableJournal) -> 
 
 
 class Versions:
-    """The ledger of one topic with schema versions up to `newest`; counts how often all of them are read."""
-
     def __init__(self, newest: int) -> None:
         self.newest = newest
         self.noted = self.reads = 0
@@ -217,7 +210,7 @@ class Versions:
         )
 
 
-def test_schema_versions_are_read_only_where_the_journal_lacks_some(tmp_path: Path) -> None:
+def test_schema_versions_are_read_only_if_missing(tmp_path: Path) -> None:
     journal = empty_journal(tmp_path)
     versions = Versions(newest=2)
     registry, topic = cast("Registry", SimpleNamespace(ledger=versions)), cast("TopicRow", None)

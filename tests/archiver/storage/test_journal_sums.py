@@ -1,4 +1,4 @@
-"""A journal whose old commits are summed up says the same before, after, and wherever the summing up is interrupted."""
+"""Summed journals read the same when interrupted."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_it_says_the_same_summed_up(journal: TableJournal) -> None:
 
 
 def test_every_byte_of_the_single_objects_is_in_the_summary(journal: TableJournal) -> None:
-    """By the commands that docs/stored-files.md gives: a base64 text of gzip, a line for each entry."""
+    """By docs/stored-files.md: a base64 text of gzip, a line for each entry."""
     singles = {name.removesuffix(".json"): path(journal, name).read_bytes() for name in names(journal)}
     sum_up(journal)
     (name,) = names(journal)
@@ -98,7 +98,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_be_done(journal: TableJou
     assert names(journal) == before
 
 
-def test_interrupted_at_any_step_it_says_the_same_and_is_taken_up_again(journal: TableJournal) -> None:
+def test_interruption_at_any_step_is_resumed(journal: TableJournal) -> None:
     said = entries(journal)
     steps = 0
     for killed_at in range(COMMITS + 2):
@@ -169,7 +169,6 @@ def test_few_and_young_ones_stay_alone(tmp_path: Path) -> None:
 
 
 def test_an_old_commit_that_was_written_just_now_stays_alone(journal: TableJournal) -> None:
-    """A run that settles what a kill left writes old commits: it may be about to write them again."""
     for name in names(journal)[4:]:
         os.utime(path(journal, name))
     assert sum_up(journal).summed == 4
@@ -201,7 +200,6 @@ def test_summaries_stay_small(journal: TableJournal) -> None:
 
 
 def test_two_at_once_do_no_harm(journal: TableJournal) -> None:
-    """The second one runs as a whole before each step of the first."""
     said = entries(journal)
     for at in range(4):
         sum_up(journal, Troubled(lambda step, at=at: step == at and sum_up(journal) and None))
@@ -210,7 +208,7 @@ def test_two_at_once_do_no_harm(journal: TableJournal) -> None:
 
 
 def test_a_store_that_keeps_everything_keeps_both(journal: TableJournal, caplog: pytest.LogCaptureFixture) -> None:
-    """Object Lock, a policy or a legal hold: the summary and the single objects stay, and it is said once."""
+    """Object Lock, a policy or a legal hold: all objects stay, and it is reported once."""
     said = entries(journal)
     store = Troubled(refuses=lambda _: True, refusal=DENIED)
     with caplog.at_level(logging.WARNING):
@@ -343,7 +341,6 @@ def test_what_is_needed_is_what_is_in_the_table(journal: TableJournal) -> None:
 
 
 def test_it_reads_the_same_while_that_goes_on(journal: TableJournal, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it happens between the reader's list and its first look at an object."""
     before = held(journal)
     listed = JournalCommits.listed
 
@@ -358,8 +355,6 @@ def test_it_reads_the_same_while_that_goes_on(journal: TableJournal, monkeypatch
 
 
 class Run:
-    """A journal on which writers, summers and kills come in any order; `said` is what has to be in it."""
-
     def __init__(self, folder: Path) -> None:
         self.journal = empty_journal(folder)
         self.said: dict[str, set[str]] = {}
@@ -388,7 +383,6 @@ class Run:
         age(self.journal)
 
     def restore(self, pick: int) -> None:
-        """An object that was summed up comes back, as from a backup."""
         result = [(name, *said) for name, said in sorted(self.said.items())]
         if result:
             name, text = result[pick % len(result)]
@@ -407,7 +401,7 @@ ACTS = st.one_of(
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(acts=st.lists(ACTS, max_size=12))
-def test_any_order_of_writes_sums_and_kills_gives_the_same_entries(
+def test_any_order_of_writes_sums_and_kills_is_consistent(
     acts: list[tuple[Any, ...]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     run = Run(tmp_path_factory.mktemp("journal"))

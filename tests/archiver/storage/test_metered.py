@@ -1,4 +1,4 @@
-"""Reads are counted, also of streams that only seek and read."""
+"""Reads are counted, also of streams."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads, reads and deletes of objects, and the errors that tell their failures apart."""
+"""Uploads, reads and deletes of objects."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def test_a_file_goes_up_whole(tmp_path: Path):
     assert source.path.read_bytes() == data
 
 
-def test_what_was_written_goes_up_and_not_what_its_name_came_to_lead_to(tmp_path: Path):
-    """A user who may rename in the folder can replace a waiting file by another file or a link."""
+def test_upload_sends_the_written_file_not_its_name(tmp_path: Path):
+    """A user with access to the folder can replace a waiting file by another file or a link."""
     target = (tmp_path / "b.parquet").as_uri()
     source = spooled(tmp_path / "spooled", b"ours")
     source.path.unlink()
@@ -86,7 +86,7 @@ def test_deletion_passes_the_gate(tmp_path: Path):
     assert OBJECTS.read(target) == b"1"
 
 
-def test_existence_is_one_question_and_only_the_answer_that_nothing_is_there_means_no(monkeypatch: pytest.MonkeyPatch):
+def test_existence_is_one_request_and_only_not_found_is_no(monkeypatch: pytest.MonkeyPatch):
     class Store:
         answer: Exception = FileNotFoundError(2, "nothing here")
         asked = 0

@@ -1,4 +1,4 @@
-"""Columns that are as they were written, by checksums alone: never one that a reader would read otherwise."""
+"""Columns proven intact by checksums."""
 
 from __future__ import annotations
 
@@ -57,7 +57,6 @@ def written(table: pa.Table, **options: Any) -> bytes:
 
 
 def column_of(data: bytes, path: str) -> Any:
-    """A column as a reader with checksums reads it; the kind of error if it can't."""
     try:
         with pq.ParquetFile(io.BytesIO(data), page_checksum_verification=True) as file:
             return file.read(columns=[path], use_threads=False)
@@ -87,7 +86,6 @@ def doubts(data: bytes) -> list[str]:
 
 @pytest.mark.parametrize("packing", ["as is", "one page"])
 def test_no_flipped_bit_is_vouched_for_that_a_reader_would_see(packing: str):
-    """Each bit of each page and header, one at a time."""
     table = pa.table(COLUMNS)
     data = written(table, **({} if packing == "as is" else {"data_page_size": 1 << 20}))
     schema, chunks = footer_of(data).schema, chunks_of(data)
@@ -139,7 +137,7 @@ def test_what_checksums_do_not_tell_is_doubtful(options: dict[str, Any]):
 
 
 def test_dictionaries_of_texts_and_those_given_up_are_doubtful():
-    """Only decoding shows how many texts there are, and which pages have which encoding."""
+    """Only decoding shows how many texts there are, and the encoding of each page."""
     many = 4000
     numbers = {
         "given up": pa.array(range(many), pa.int64()),
@@ -151,7 +149,6 @@ def test_dictionaries_of_texts_and_those_given_up_are_doubtful():
 
 
 def test_another_column_in_the_schema_is_doubtful():
-    """Of another type, or with other levels."""
     data = written(pa.table(COLUMNS))
     schema, chunk = footer_of(data).schema, chunks_of(data).column(0, 0)
     pages = memoryview(pages_of(data, chunk))
@@ -160,7 +157,7 @@ def test_another_column_in_the_schema_is_doubtful():
     assert fitting == {"constant", "differences", "nothing"}, "those of one type, without a list or struct above"
 
 
-def test_a_flat_column_with_more_or_fewer_values_than_rows_is_doubtful():
+def test_flat_column_with_another_value_count_is_doubtful():
     data = written(pa.table(COLUMNS))
     schema, chunks = footer_of(data).schema, chunks_of(data)
     for index in range(len(schema)):
@@ -172,7 +169,6 @@ def test_a_flat_column_with_more_or_fewer_values_than_rows_is_doubtful():
 
 
 def test_levels_that_the_footer_does_not_tell_are_doubtful():
-    """A column may have been one with a null, or one in a list."""
     data = written(pa.table(COLUMNS))
     schema, chunk = footer_of(data).schema, chunks_of(data).column(0, 0)
     pages = memoryview(pages_of(data, chunk))
@@ -205,8 +201,6 @@ def test_an_answer_that_is_cut_short_says_nothing_against_pages():
 
 
 def test_columns_are_read_together_if_they_lie_together():
-    """One read for neighbours, and none of what lies far between."""
-
     class Counted(io.BytesIO):
         reads: list[int]
 

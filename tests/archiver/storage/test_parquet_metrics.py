@@ -1,4 +1,4 @@
-"""Bounds of columns, compared with pyiceberg's serialization of the true lowest and highest values."""
+"""Bounds of columns, as pyiceberg serializes."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_nans_are_counted_and_those_below_null_structs_are_not() -> None:
         ("x" * 16, "x" * 16),
     ],
 )
-def test_a_text_is_cut_by_characters_and_the_upper_bound_stays_above(text: str, above: str | None) -> None:
+def test_text_bound_is_cut_by_characters_and_stays_above(text: str, above: str | None) -> None:
     metrics = metrics_of(["", text], pa.string(), group=1)
     assert metrics.lower_bounds == {7: b""}
     assert metrics.upper_bounds == ({} if above is None else {7: above.encode()})
@@ -149,5 +149,5 @@ def test_bytes_are_cut_by_bytes_and_the_upper_bound_stays_above(value: bytes, ab
 
 
 def test_a_value_that_a_footer_does_not_keep_has_no_bound() -> None:
-    """Pyarrow leaves values of more than 4 KiB out of statistics; they don't get cut ones there."""
+    """Pyarrow omits values of more than 4 KiB from statistics."""
     assert metrics_of(["x" * 5_000], pa.string(), group=1).upper_bounds == {}

@@ -1,4 +1,4 @@
-"""Reading files: our own, and those that other writers put in their place."""
+"""Reading our own and foreign files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ def finished(archive: Any, path: Path, *batches: pa.RecordBatch) -> str:
 
 @pytest.fixture
 def grouped(archive: Any, tmp_path: Path):
-    """Four row groups of two rows, at offsets 0, 10, 100, 110 and so on, an hour apart."""
     path = tmp_path / "grouped.parquet"
     with pq.ParquetWriter(path, archive.schema) as writer:
         for group in range(GROUPS):
@@ -62,7 +61,6 @@ def described(path: Path) -> DataFileInfo:
 
 
 def without_null_counts(data: bytes) -> bytes:
-    """A bit flips in the kind of each count of nulls, so that readers pass over it."""
     start = footer_start(data)
     counts = re.compile(rb"(?<=\x1c)\x36(?=.[\0(])|\x16(?=.\([\x04\x08])", re.DOTALL)
     hurt = counts.sub(lambda found: bytes((found[0][0] ^ 2,)), data[start:])
@@ -120,7 +118,7 @@ def test_without_statistics_every_block_is_kept(archive: Any, tmp_path: Path):
 
 
 def test_what_a_footer_does_not_say_of_nulls_is_not_told(archive: Any, tmp_path: Path):
-    """Bounds without a count of nulls: rows aren't left out by them, and no count is made of them."""
+    """Bounds without a null count neither exclude rows nor give counts."""
     path = tmp_path / "uncounted.parquet"
     rows = [archive.row(offset=value, timestamp=10, value=b"v" if value else None) for value in range(3)]
     pq.write_table(pa.Table.from_batches([archive.batch(rows)]), path, store_schema=False)
@@ -175,8 +173,6 @@ def test_large_rows_come_in_small_batches(archive: Any, tmp_path: Path):
 
 @pytest.fixture
 def in_use() -> Iterator[Callable[[], int]]:
-    """How many bytes Arrow's buffers and new objects of Python take."""
-
     def counted() -> int:
         gc.collect()
         return int(pa.total_allocated_bytes()) + tracemalloc.get_traced_memory()[0]
@@ -192,7 +188,6 @@ def in_use() -> Iterator[Callable[[], int]]:
 def test_a_closed_file_keeps_none_of_its_bytes(
     archive: Any, tmp_path: Path, in_use: Callable[[], int], *, reads_all: bool
 ):
-    """A task that puts files together keeps the reader of each until its end."""
     rows = [archive.row(offset=i, value=os.urandom(1 << 20)) for i in range(6)]
     path = finished(archive, tmp_path / "a.parquet", archive.batch(rows))
     before = in_use()
@@ -308,7 +303,6 @@ def test_an_answer_that_is_cut_short_is_no_damage(archive: Any, tmp_path: Path, 
 
 
 def test_rows_that_are_fewer_than_the_footer_says_are_not_given(archive: Any, tmp_path: Path):
-    """One column alone has no other to be compared with."""
     local = tmp_path / "fewer.parquet"
     path = finished(archive, local, archive.batch([archive.row(offset=value) for value in range(50)]))
     data = local.read_bytes()
@@ -323,8 +317,8 @@ def test_rows_that_are_fewer_than_the_footer_says_are_not_given(archive: Any, tm
 
 
 @pytest.mark.parametrize("damaged", [without_page, partial(with_other_count, bit=0)], ids=["left out", "counted"])
-def test_pages_are_counted_beside_a_column_whose_name_looks_like_their_path(tmp_path: Path, damaged: Any):
-    """A foreign `val.total` beside `val` with its member `total`: later rows had other totals."""
+def test_pages_are_counted_beside_a_lookalike_column_name(tmp_path: Path, damaged: Any):
+    """A foreign `val.total` beside `val` with its member `total`."""
     total, theirs = (pa.field(value, pa.int64()) for value in ("total", "val.total"))
     values = pa.StructArray.from_arrays([pa.array(range(MANY))], fields=[total])
     table = pa.table([values, pa.array([7] * MANY)], pa.schema([pa.field("val", values.type), theirs]))

@@ -1,4 +1,4 @@
-"""Written files, as pyarrow, DuckDB and pyiceberg read them."""
+"""Written files, in other readers."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_pages_stay_within_a_mebibyte_or_one_value(archive: Any, tmp_path: Path,
 
 @pytest.mark.parametrize("greatest", [b"z", b"\xff"])
 def test_bounds_are_dropped_rather_than_narrowed(archive: Any, tmp_path: Path, greatest: bytes):
-    """Nothing short is above the greatest bytes. A bound of the other row groups would be wrong."""
+    """No short value is above the greatest bytes. Bounds of the other row groups alone would be wrong."""
     archive.properties["write.metadata.metrics.column.key.__raw__"] = "truncate(16)"
     archive.properties["write.metadata.metrics.column.val.__raw__"] = "truncate(4)"
     archive.properties["write.metadata.metrics.column.headers.element.key"] = "counts"

@@ -1,4 +1,4 @@
-"""Rows that are read alone equal the rows of the whole row group, and a damaged index never gives other rows."""
+"""Rows read alone, also by damaged indexes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def struct_of(rows: pa.RecordBatch, name: str, values: list[bytes | None]) -> pa
 
 
 def varied(archive: Any) -> pa.RecordBatch:
-    """Rows with unique keys, values of several pages of other sizes, and lists of any length."""
     rows = rows_of(archive, ROWS, start=0)
     keys = [b"key-%08d" % (number * 7919 % ROWS) if number % 11 else None for number in range(ROWS)]
     values = [b"%d" % number * (number % 50) if number % 13 else None for number in range(ROWS)]
@@ -132,7 +131,6 @@ def same_rows(taken_rows: pa.RecordBatch, whole: pa.RecordBatch) -> bool:
 
 
 def index_of(content: bytes) -> tuple[int, int]:
-    """The position of the offset index of the keys."""
     end = FileEnd.read(pa.BufferReader(content))
     with pq.ParquetFile(pa.BufferReader(content)) as file:
         leaves, _ = leaves_and_paths(file.schema_arrow)

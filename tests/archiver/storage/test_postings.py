@@ -1,4 +1,4 @@
-"""Postings: what was put in is found, nothing is missed, and large groups are small."""
+"""Postings: complete and compact."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a writer sees of the order of rows, and what the file claims."""
+"""The order of rows in a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader leaves out of a file, or leaves in dictionaries: nothing is lost by it."""
+"""Shortcuts of a reader lose nothing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ COUNT = 400
 
 
 def drawn(kind: pa.DataType, draw: random.Random, share: float) -> Any:
-    """A value of a type; each column has one in about such a share of the rows, or in none."""
     if pa.types.is_struct(kind):
         return {field.name: _member(field, draw, share) for field in kind}
     if pa.types.is_map(kind):
@@ -107,8 +106,6 @@ def test_what_is_left_out_is_null_and_the_rest_is_as_it_is(path: str) -> None:
 
 
 def _emptied(whole: pa.Table, identifiers: frozenset[int]) -> pa.Table:
-    """The rows with these columns set to null."""
-
     def emptied(field: pa.Field, array: pa.Array) -> pa.Array:
         if int((field.metadata or {}).get(b"PARQUET:field_id", 0)) in identifiers:
             return pa.nulls(len(array), array.type)
@@ -130,7 +127,6 @@ def _emptied(whole: pa.Table, identifiers: frozenset[int]) -> pa.Table:
 
 
 def _plain(field: pa.Field) -> Any:
-    """Names and types, without metadata."""
     return _without(field, frozenset())
 
 
@@ -195,8 +191,6 @@ def test_a_file_without_a_checksum_of_its_footer_proves_nothing(path: str, tmp_p
 
 
 class Expiring:
-    """A store that denies credentials at every n-th read, until they are renewed."""
-
     def __init__(self, reads: int) -> None:
         self._reads = reads
         self.renewals = 0
@@ -223,7 +217,6 @@ class Expiring:
 
 @pytest.fixture
 def large(tmp_path: Path) -> str:
-    """A file that takes several reads, with texts in small dictionaries beside longer ones."""
     draw = random.Random(7)
     one = {"s": "x", "l": []}
     rows = [one | {"s": str(at % 5), "l": [draw.randbytes(40).hex()]} for at in range(6_000)]

@@ -121,7 +121,7 @@ def test_the_dead_are_cleaned_and_kept_files_stay(tmp_path: Path):
     assert left(tmp_path) == ["kept", "kept/whole"]
 
 
-def test_a_task_cleans_up_after_the_dead_of_its_machine_and_no_other(tmp_path: Path):
+def test_cleanup_covers_dead_tasks_of_this_machine_only(tmp_path: Path):
     """On a cluster no job sees the workers' disks."""
     a_task_dies(tmp_path)
     with TaskSpool(tmp_path) as first:

@@ -1,4 +1,4 @@
-"""Hashes of values: XXH64 as bloom filters have it, the same for each layout of a column."""
+"""XXH64 of values, in each layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sets of values in data files: exact, small, skipped by other readers, and never believed if damaged."""
+"""Value sets in data files."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def test_a_run_without_progress_is_dead_and_an_idle_job_is_not() -> None:
     assert health.report() == HealthReport(live=True, ready=True, reasons=())
 
 
-def test_what_a_run_could_not_do_stays_the_reason_until_the_next_is_over() -> None:
+def test_failed_work_stays_the_reason_until_the_next_run() -> None:
     health = Health(stalled_after=10, clock=Clock())
     health.began()
     health.ended(["orders-1: DataLoss: gone"])

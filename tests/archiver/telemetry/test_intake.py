@@ -1,4 +1,4 @@
-"""Metrics and health of a server that takes in rows."""
+"""Metrics and health of an intake server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long records wait, by a clock that the test turns."""
+"""How long records wait."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metrics and health over HTTP, read by a plain client and by Prometheus's own parser."""
+"""Metrics and health over HTTP."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ def test_an_address_in_use_is_a_wrong_configuration(url: str, instruments: Instr
 
 @pytest.fixture
 def impatient(instruments: Instruments, health: Health) -> Iterator[tuple[str, int]]:
-    """The address of a listener that waits for half a second."""
     with Listener("127.0.0.1", 0, instruments=instruments, health=health, request_seconds=0.5) as listener:
         yield listener.address
 

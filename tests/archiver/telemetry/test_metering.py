@@ -1,4 +1,4 @@
-"""A run's events as metrics (read by Prometheus's own parser), as a health report, and as spans of the SDK."""
+"""Events as metrics, health and spans."""
 
 from __future__ import annotations
 
@@ -109,7 +109,6 @@ def fail(amount: float = 1.0) -> None:
 
 
 def test_every_event_is_played() -> None:
-    """The observers' tests are of all of them."""
     assert {type(event) for event in run()} == set(get_args(JobEvent))
 
 

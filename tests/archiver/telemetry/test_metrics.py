@@ -1,4 +1,4 @@
-"""The table of metrics: instruments have all of it and nothing else, and the documentation names all with labels."""
+"""Metrics match their documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two commands with one `[metrics]`: the second works without, and takes over."""
+"""Two commands with one `[metrics]`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def listener(host: str, port: int) -> Listener:
     return Listener(host, port, instruments=Instruments(), health=Health(stalled_after=60))
 
 
-def test_a_taken_port_is_a_warning_that_names_it_and_is_taken_over(caplog: pytest.LogCaptureFixture) -> None:
+def test_taken_port_is_a_warning_and_is_taken_over(caplog: pytest.LogCaptureFixture) -> None:
     with listener("127.0.0.1", 0) as first:
         port = first.address[1]
         patient = PatientListener(partial(listener, "127.0.0.1", port), address=f"127.0.0.1:{port}", again=0.05)

@@ -1,4 +1,4 @@
-"""Commands with one answer: what people read, and what machines get."""
+"""Commands with one answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of a run: a bar on a terminal, lines elsewhere."""
+"""The screen of a run."""
 
 from __future__ import annotations
 

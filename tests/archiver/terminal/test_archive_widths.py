@@ -1,4 +1,4 @@
-"""The screen of the archive job in real terminals, wide and narrow, and off one."""
+"""The archive screen in real terminals."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ NUMBERS = ("123,456,789", "4,321", "84.0 GB", "31.0 GB", "< 0.01 %", "100,005 re
 
 @cache
 def played(columns: int, *, every: bool = False) -> Seen:
-    """One run of the program for each width."""
     return run([*PLAYED, "--every"] if every else PLAYED, columns=columns)
 
 
@@ -58,7 +57,7 @@ def test_what_stands_in_brackets_is_shown(columns: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 50])
-def test_a_round_is_a_line_with_the_time_unless_something_happened(columns: int) -> None:
+def test_quiet_round_is_one_line_with_the_time(columns: int) -> None:
     seen = played(columns, every=True)
     rounds = re.split(r"(?m)^\d\d:\d\d:\d\d  ", seen.text)
     busy, idle, one, many = (" ".join(each.split()) for each in rounds[-4:])

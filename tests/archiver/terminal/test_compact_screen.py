@@ -1,4 +1,4 @@
-"""People and machines are told what a compaction did, or would do."""
+"""The report of a compaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed is what was meant: no markup, no emoji codes, no highlighting; and nobody prints otherwise."""
+"""Printed text is not interpreted."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ def test_what_an_error_names_by_key_has_a_line_each() -> None:
 
 
 def markup(source: str) -> Iterator[str]:
-    """Uses of rich that interpret text."""
     for node in ast.walk(ast.parse(source)):
         match node:
             case ast.ImportFrom(module="rich.console", names=names) if any(name.name == "Console" for name in names):

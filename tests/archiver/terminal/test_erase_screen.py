@@ -1,4 +1,4 @@
-"""What people see of an erasure: above all what it can't answer for."""
+"""The screen of an erasure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def seen(report: EraseReport) -> str:
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
-def test_records_that_could_not_be_judged_are_named_with_their_offsets(dry_run: bool) -> None:
+def test_unjudged_records_are_named_with_offsets(dry_run: bool) -> None:
     spans = (*((0, 10 * n, 10 * n + 1) for n in range(7)), (3, 5, 1_005))
     report = EraseReport(topic="orders", table="kafka.orders", dry_run=dry_run, unjudged=spans)
     assert not report.succeeded

@@ -1,4 +1,4 @@
-"""People and machines are told what a retirement did, and what was in its way."""
+"""The report of a retirement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables at any width: no digit is cut, no row is lost."""
+"""Tables at any width."""
 
 from __future__ import annotations
 

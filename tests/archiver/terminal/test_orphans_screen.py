@@ -84,7 +84,7 @@ def play(observer: OrphanObserver, done: OrphansReport) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_failures_are_shown_as_they_come_and_the_report_at_the_end(terminal: bool) -> None:
+def test_orphan_failures_come_first_and_the_report_last(terminal: bool) -> None:
     console = TextConsole(file=io.StringIO(), width=200, force_terminal=terminal)
     with OrphansScreen(console) as screen:
         play(screen, report(4, deletes=True))

@@ -1,4 +1,4 @@
-"""A command's output when nobody reads it any more: the job goes on, and the command knows."""
+"""Output without a reader."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tests.support.archive.job_events import play, run
 
 @contextmanager
 def closed_pipe() -> Iterator[None]:
-    """Standard output into a pipe without a reader."""
     reader, writer = os.pipe()
     os.close(reader)
     out = os.fdopen(writer, "w")

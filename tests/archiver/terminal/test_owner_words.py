@@ -1,4 +1,4 @@
-"""What people read of erasures that a table's owner keeps open."""
+"""Erasures that a table's owner blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_snapshots_that_the_owner_keeps() -> None:
 
 
 def test_files_that_the_owner_keeps(tmp_path: Path) -> None:
-    """What the table says now counts more than what kept the erasure open before."""
+    """The table's current state counts, not the earlier reason."""
     catalog = MemoryCatalog(tmp_path)
     catalog.change(SetPropertiesUpdate(updates={"gc.enabled": " FALSE "}))
     remark = told({CONDITION: "x", SEARCHED_MS: 1, **KEPT}, catalog)

@@ -1,4 +1,4 @@
-"""Bars say what they count, in words."""
+"""Bars name their unit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people and machines see of a reprocessing."""
+"""The screen of a reprocessing."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def play(observer: ReprocessObserver) -> None:
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_person_sees_failures_as_they_come_and_the_report_at_the_end(terminal: bool) -> None:
+def test_reprocess_failures_come_first_and_the_report_last(terminal: bool) -> None:
     out = io.StringIO()
     with ReprocessScreen(TextConsole(file=out, force_terminal=terminal, width=160)) as screen:
         play(screen)

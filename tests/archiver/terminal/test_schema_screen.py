@@ -1,4 +1,4 @@
-"""How schemas are shown and compared, without a registry."""
+"""Schemas shown without a registry."""
 
 from __future__ import annotations
 

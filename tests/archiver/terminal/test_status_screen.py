@@ -1,4 +1,4 @@
-"""The status of a topic, as people and machines read it."""
+"""The status of a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a log has become is judged by its records, through any history; epochs only raise suspicion."""
+"""Records prove continuity; epochs raise suspicion."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ from tests.support.kafka.histories import ArchivedLog, History
 
 
 def archive(log: History) -> tuple[ArchivedLog, PartitionOffset]:
-    """All that the log holds now, and what the archiver remembers of it."""
     epoch = max((batch.epoch for batch in log.batches), default=-1)
     return ArchivedLog(log.records()), PartitionOffset(next_offset=log.end, leader_epoch=epoch)
 
@@ -79,7 +78,7 @@ def test_an_epoch_that_is_too_small_is_put_right_once() -> None:
     assert archived.reads == before, "what was proven is not read again"
 
 
-def test_what_was_proven_is_forgotten_where_the_log_was_cut_since() -> None:
+def test_proof_is_dropped_after_a_truncation() -> None:
     archived, _ = archive(log := with_marker())
     known, proven = PartitionOffset(next_offset=11, leader_epoch=0), {}
     judge(log, archived, known, proven)
@@ -98,7 +97,7 @@ def test_a_marker_that_compaction_took_before_it_was_seen() -> None:
     assert (seen.epoch_end, seen.last_epoch) == (None, 1)
 
 
-def test_a_leader_that_never_saw_an_epoch_whose_batches_are_compacted() -> None:
+def test_leader_may_lack_a_compacted_epoch() -> None:
     archived, known = archive(log := with_marker())
     log.elect()
     log.append(records=1)
@@ -152,7 +151,7 @@ def test_what_the_log_no_longer_has_at_all_can_not_be_compared() -> None:
         check_continuity("orders", judged, accept_gap=True)
 
 
-def test_what_came_before_the_archive_began_is_not_missing_from_it() -> None:
+def test_records_before_the_archive_began_are_not_missing() -> None:
     log = History()
     log.append(records=10)
     log.elect()
@@ -185,7 +184,6 @@ STEP = st.tuples(st.sampled_from(sorted(STEPS)), st.integers(0, 4))
 
 @given(before=st.lists(STEP, max_size=12), after=st.lists(STEP, max_size=8), too_small=st.booleans())
 def test_only_records_decide(before: list[tuple[str, int]], after: list[tuple[str, int]], *, too_small: bool) -> None:
-    """Archived at any moment of any history, with the epoch that counts or one too small, judged at any later one."""
     steps = {name for name, _ in after}
     assume(not ("forget" in steps and steps & {"cut", "wake"}))  # then no replica is left that knows of the cut
     log = History()
@@ -219,8 +217,6 @@ def test_only_records_decide(before: list[tuple[str, int]], after: list[tuple[st
 
 @dataclass
 class MeasuredLog(ArchivedLog):
-    """An archive that notes how many offsets are requested at once."""
-
     widest: int = 0
 
     def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:

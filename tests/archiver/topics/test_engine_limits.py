@@ -1,4 +1,4 @@
-"""Tables that warehouses refuse are named with the number, the limit and the setting that prevents it."""
+"""Tables that warehouses refuse."""
 
 from __future__ import annotations
 

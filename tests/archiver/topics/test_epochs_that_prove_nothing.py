@@ -1,7 +1,6 @@
-"""Brokers whose answers about leader epochs prove nothing: constants, nothing at all, or no such request.
+"""Brokers with meaningless answers about epochs.
 
-franz-go#699 has a service that answers epoch 0 and end 0 to every request; opentelemetry-collector-contrib#42226 and
-aiven/inkless#249 have other answers.
+franz-go#699 (epoch 0 and end 0 always), opentelemetry-collector-contrib#42226, aiven/inkless#249.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ ZERO = EpochEnd(leader_epoch=0, end_offset=0)
 
 @dataclass
 class StubbedHistory(History):
-    """A log whose leader gives one answer about every epoch. `spans` are the offsets that were read."""
-
     answer: EpochEnd | None = ZERO
     says_epoch: bool = True
     spans: list[tuple[int, int]] = field(default_factory=list)
@@ -112,7 +109,7 @@ def test_compaction_is_no_divergence(policy: bool | None, is_loss: bool) -> None
 
 
 def test_zero_from_an_empty_replica_is_compared_in_full() -> None:
-    """A leader that began its log again in a later epoch gives the same answer, and means it."""
+    """A leader that began its log again in a later epoch gives the same, true answer."""
     log = History()
     log.append(records=50)
     archived = ArchivedLog(log.records())

@@ -1,4 +1,4 @@
-"""The state of a topic of Flight clients: offsets of its table, and of its log as last reported."""
+"""The state of a Flight topic."""
 
 from __future__ import annotations
 

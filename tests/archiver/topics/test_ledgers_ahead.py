@@ -1,4 +1,4 @@
-"""Ledgers are read a few at a time, and what is wrong with one of them is nobody else's matter."""
+"""Ledgers are read a few together."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @dataclass
 class Ledgers:
-    """A registry whose ledgers end with the topic's number. `bad` ones can't be read, `gone` ones are missing."""
-
     bad: frozenset[int] = frozenset()
     gone: frozenset[int] = frozenset()
     error: Exception = field(default_factory=lambda: RegistryUnreachable("away"))
@@ -74,12 +72,12 @@ def test_a_topic_that_was_not_named_has_none() -> None:
     assert taken(Ledgers(), range(3), [1, 99]) == [1, None]
 
 
-def test_a_topic_that_the_registry_does_not_know_any_more_has_none_and_the_next_ones_have() -> None:
+def test_topic_gone_from_registry_has_no_ledger() -> None:
     ledgers = Ledgers(gone=frozenset([1]))
     assert taken(ledgers, range(2 * TOGETHER), [0, 1, 2, TOGETHER]) == [0, None, 2, TOGETHER]
 
 
-def test_one_that_cannot_be_read_leaves_those_beside_it_to_their_locks_and_refuses_nobody() -> None:
+def test_unreadable_ledger_leaves_its_batch_to_their_locks() -> None:
     for error in (RegistryUnreachable("away"), DescriptorError("a type that is not known")):
         ledgers = Ledgers(bad=frozenset([3]), error=error)
         assert taken(ledgers, range(2 * TOGETHER), [0, 3, 4, TOGETHER]) == [None, None, None, TOGETHER]

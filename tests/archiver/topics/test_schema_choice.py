@@ -1,4 +1,4 @@
-"""Which schema version the next records get: the version in force, or a new one if it may be made."""
+"""Which schema version records get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of topics that would share one table, the owner keeps it and the rest is named."""
+"""Topics that would share one table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where archives begin: decided once, for partitions that nobody leads at that moment too."""
+"""Where archives begin: decided once."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ TOPIC = TopicRow(id=1, cluster_id="c", topic="orders", topic_id=None, table="kaf
 
 @dataclass
 class Remembered:
-    """RememberedStarts in memory: the first value of each partition stays."""
-
     decided: dict[int, int] = field(default_factory=dict)
     waiting: dict[int, int] = field(default_factory=dict)
     seen: dict[int, int] = field(default_factory=dict)
@@ -40,8 +38,6 @@ class Remembered:
 
 @dataclass
 class Leaders:
-    """Answers of leaders: ends of epochs, and the first offset at or after any time."""
-
     ends: dict[tuple[int, int], int] = field(default_factory=dict)
     timed: dict[int, int] = field(default_factory=dict)
 
@@ -80,7 +76,7 @@ def test_latest_is_decided_at_the_first_look() -> None:
     )
 
 
-def test_latest_of_a_partition_without_a_leader_is_where_its_epoch_ended() -> None:
+def test_latest_without_leader_is_the_end_of_its_epoch() -> None:
     registry, leaders = Remembered(), Leaders(ends={(1, 4): 1_000})
     assert starts(registry, "latest", leaders).of(new({0: (0, 50)}, p1=4), is_first=True) == {0: 50}
     assert registry.waiting == {1: 4}
@@ -96,7 +92,7 @@ def test_latest_where_no_partition_had_a_leader() -> None:
     assert starts(registry, "latest", leaders).of(new({0: (0, 17), 1: (0, 5)}), is_first=True) == {0: 10, 1: 0}
 
 
-def test_too_much_is_better_than_too_little_where_a_leader_can_not_tell() -> None:
+def test_uncertain_start_is_early_rather_than_late() -> None:
     for epoch in (-1, 4):
         registry = Remembered()
         starts(registry, "latest").of(new({0: (0, 50)}, p1=epoch), is_first=True)

@@ -1,4 +1,4 @@
-"""What `archiver schema show` and a first run warn of."""
+"""Warnings about tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waiting for a server to write the rows of its log."""
+"""Waiting for a server's log."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ Serve = Callable[[IntakeLogRow], IntakeLogRow]
 
 
 class FakeServer:
-    """A registry with a log; `serve` answers each request."""
-
     def __init__(
         self, log: IntakeLogRow | None, serve: Callable[[IntakeLogRow], IntakeLogRow] = lambda log: log
     ) -> None:

@@ -1,4 +1,4 @@
-"""Where a hold that a person gave times for begins and ends."""
+"""Holds with times."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ TIME = 1_000
 
 
 class Archived:
-    """The records (offset, timestamp) of one partition, each in its own batch, and the end of its archive."""
-
     def __init__(self, *records: tuple[int, int], end: int) -> None:
         self._records = records
         self._end = end
@@ -47,11 +45,11 @@ class Archived:
         pytest.param(Archived((7, TIME), end=8), 0, id="all are younger"),
     ],
 )
-def test_an_end_in_time_is_open_until_a_younger_record_is_archived(archived: Archived, end: int | None) -> None:
+def test_time_end_is_open_until_a_younger_record(archived: Archived, end: int | None) -> None:
     assert _end(cast("TopicArchive", archived), 0, AtTime(TIME)) == end
 
 
-def test_a_start_in_time_that_is_not_archived_is_the_archive_s_end() -> None:
+def test_unarchived_start_time_is_the_archive_end() -> None:
     archived = cast("TopicArchive", Archived((0, 1), end=3))
     assert _start(archived, 0, AtTime(TIME)) == 3
     assert _start(archived, 0, AtTime(1)) == 0

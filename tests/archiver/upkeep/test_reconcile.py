@@ -1,4 +1,4 @@
-"""Everything that keeps staged ranges from the table is told, not only the first of it."""
+"""Obstacles between staged ranges and table."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from tests.support.catalog.staging import CatalogOfOne, StagedRanges, commit_sta
 
 @dataclass
 class Topic:
-    """The registry's parts of one topic, and its journal. `gone` are ranges whose objects are missing."""
-
     memory: MemoryCatalog
     files: StagedRanges = field(default_factory=StagedRanges)
     gone: tuple[TranslatedRange, ...] = ()
@@ -71,7 +69,6 @@ class Topic:
 
 @pytest.fixture
 def topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Topic:
-    """Three partitions are archived. Two of them are set back, a third range is staged without its object."""
     memory = MemoryCatalog(tmp_path / "table")
     made = Topic(memory)
     for partition in range(3):

@@ -1,4 +1,4 @@
-"""Columns of two schema versions in one file, and what becomes of names that meet."""
+"""Columns of two schema versions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_another_structure_is_refused(kind: pa.DataType) -> None:
         wide_schema(mapping, val(arrow_field("many", kind, 10)), {})
 
 
-def test_a_column_of_before_gives_way_to_the_live_one_of_its_name() -> None:
+def test_former_column_yields_to_the_live_one_of_its_name() -> None:
     mapping, file = val(arrow_field("a", pa.string(), 20)), val(arrow_field("A", pa.int32(), 10))
     assert columns(wide_schema(mapping, file, {})) == {20: ("a", "string"), 10: ("A_10", "int32")}
     assert columns(wide_schema(mapping, file, {10: "a_deleted_10"}))[10] == ("a_deleted_10", "int32")

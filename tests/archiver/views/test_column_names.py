@@ -1,4 +1,4 @@
-"""Names of view columns, by properties: unique, and the same for ever, whatever becomes of the table's schema."""
+"""View column names stay unique."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ NAMES = ("a", "b", "A", "a_b", "b_a", "key", "val", "value", "headers", "tombsto
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a message: its id, its name and, for a struct, its columns; `is_list` hides them."""
-
     field_id: int
     name: str
     below: tuple[Column, ...] | None = None
@@ -28,8 +26,6 @@ class Column:
 
 
 class Table:
-    """A table whose columns are added, renamed, taken away and brought back, as a history of schemas."""
-
     def __init__(self, choose: Any) -> None:
         self.choose = choose
         self.last_id = 100
@@ -121,14 +117,14 @@ def test_names_are_unique_ignoring_case(history: list[Schema], depth: int | None
 
 @given(histories())
 def test_a_column_keeps_its_name_whatever_comes_after(history: list[Schema]) -> None:
-    """So no name ever goes to another column, either: names are unique among all that ever were."""
+    """So no name goes to another column: names are unique in the whole history."""
     full = names_after(history)
     for end in range(1, len(history)):
         assert names_after(history[:end]).items() <= full.items()
 
 
 @given(histories(), st.integers(0, 6))
-def test_names_that_were_given_stay_even_if_older_schemas_are_forgotten(history: list[Schema], cut: int) -> None:
+def test_given_names_survive_forgotten_schemas(history: list[Schema], cut: int) -> None:
     known = names_after(history)
     assert column_names([leaves(schema) for schema in history[cut:]], known) == known
 
@@ -143,7 +139,7 @@ def test_the_archivers_own_names_are_never_a_fields(history: list[Schema]) -> No
     assert (found[71], found[72]) == ("key_unrecognized", "value_unrecognized")
 
 
-def test_a_renamed_field_keeps_its_first_name_and_its_successor_gets_another() -> None:
+def test_renamed_field_keeps_its_name_and_successor_does_not() -> None:
     table = Table(None)
     table.roots["val"] = (Column(101, "departure", (Column(102, "delay"), Column(103, "gate"))),)
     table.history.append(table.schema())

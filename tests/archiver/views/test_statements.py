@@ -1,4 +1,4 @@
-"""What is printed: the whole statement in each dialect, for a small table."""
+"""Whole statements, in each dialect."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def test_a_column_that_a_view_once_had_it_keeps() -> None:
     assert "value" not in names(view(RAW, later, by_present_names=True))
 
 
-def test_a_schema_with_other_ids_from_the_tables_creation_names_nothing() -> None:
+def test_unrelated_schema_of_the_creation_names_nothing() -> None:
     """Catalogs may keep one that a client proposed; its 111 is another column."""
     stray = Schema(NestedField(1, "key", StructType(NestedField(111, "stray", LongType()))), schema_id=0)
     found = view(stray, schema(NestedField(111, "plain", LongType()), number=1))
@@ -180,7 +180,7 @@ def test_what_an_engine_lacks_is_refused() -> None:
         check_reads_views(QueryEngine.DUCKDB)
 
 
-def test_clickhouse_reads_whole_structs_and_asks_all_that_is_in_a_null_one() -> None:
+def test_clickhouse_tests_every_member_of_a_null_struct() -> None:
     found = view(TYPED, choice=ColumnChoice(wanted=("address_city", 'odd`"name', "tombstone")))
     assert printed(QueryEngine.CLICKHOUSE, found) == (
         "CREATE OR REPLACE VIEW `v` AS\n"
@@ -207,7 +207,7 @@ def test_athena_has_no_times_with_a_zone() -> None:
     )
 
 
-def test_the_latest_record_is_the_latest_whatever_a_field_is_called() -> None:
+def test_latest_record_is_independent_of_field_names() -> None:
     fields = [NestedField(130, "__age__", LongType()), NestedField(131, "__Deleted__", LongType())]
     found = view(schema(*fields), rows=Rows.LATEST, choice=ColumnChoice(wanted=("__age__", "__deleted__")))
     connection = duckdb.connect()

@@ -1,4 +1,4 @@
-"""Aborted transactions and control batches leave no rows, by the rules of Kafka's consumers."""
+"""Aborted transactions leave no rows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_producer_that_aborts_then_commits_then_aborts() -> None:
     assert offsets(decode(*log, aborted=((1, 4), (1, 0)))) == [2, 6]
 
 
-def test_the_list_may_name_an_offset_before_or_inside_the_first_batch() -> None:
+def test_aborted_list_may_start_before_or_in_first_batch() -> None:
     log = [written(10, 1, 5), marker(base_offset=15, producer_id=1, commit=False), written(16, 1)]
     assert offsets(decode(*log, aborted=((1, 3),), start_offset=10)) == [16]
     assert offsets(decode(*log, aborted=((1, 12),), start_offset=10)) == [16]

@@ -1,4 +1,4 @@
-"""Columns are handed to Arrow once. They live as long as somebody holds one of them, then their memory is freed."""
+"""Columns are exported to Arrow once."""
 
 from __future__ import annotations
 
@@ -46,7 +46,6 @@ def array_in(capsule: object) -> Any:
 
 
 def taken(array: Any) -> ArrowArray:
-    """Take an array as consumers do: copy the struct, and mark the source as released."""
     copy = ArrowArray.from_buffer_copy(array)
     array.release = None
     return copy
@@ -73,7 +72,6 @@ def read() -> RecordOutput:
 
 @pytest.fixture(autouse=True)
 def no_garbage() -> None:
-    """Collect the garbage of other tests first, so that its memory isn't freed during these."""
     gc.collect()
 
 
@@ -127,7 +125,6 @@ def test_a_column_taken_out_outlives_the_others() -> None:
 
 
 def memory_for_bytes() -> float:
-    """Bytes of blocks that 20,000 records take, for each byte of their columns."""
     records = [
         Record(key=b"%016d" % row, value=b"%0200d" % row, headers=(("trace", b"%032d" % row),)) for row in range(200)
     ]

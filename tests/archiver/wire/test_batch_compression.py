@@ -1,4 +1,4 @@
-"""All codecs, in every framing that clients write, and batches that inflate above the limit."""
+"""All codecs and framings, and inflated batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong bytes give columns or an error that names the batch, and nothing worse."""
+"""Corrupt batches are named."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ def decode(data: bytes) -> DecodedBatches:
 
 
 def outcome(data: bytes) -> tuple[int, ArchiverError | None]:
-    """The rows or the `CorruptBatch`. Any other error fails the test."""
     try:
         return decode(data).records.num_rows, None
     except CorruptBatch as error:

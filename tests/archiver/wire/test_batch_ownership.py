@@ -1,4 +1,4 @@
-"""Neighbouring ranges share no record and miss none, wherever their batches begin."""
+"""Neighbouring ranges share no record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CRC-32C, by the processor's instruction and by tables, equals that of Google's library."""
+"""CRC-32C equals Google's library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches encoded from columns: they have the bytes that other libraries wrote, and other libraries can read them."""
+"""Encoded batches, in other libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time of a batch's first record, read from its header."""
+"""The first record's time, by header."""
 
 from __future__ import annotations
 

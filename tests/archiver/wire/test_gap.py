@@ -1,4 +1,4 @@
-"""Every consumer skips the batch that covers offsets without records."""
+"""Consumers skip batches without records."""
 
 from __future__ import annotations
 

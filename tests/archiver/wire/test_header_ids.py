@@ -1,4 +1,4 @@
-"""Schema ids in headers, compared with a reader that looks at one record after the other, as Confluent's clients do."""
+"""Header schema ids, by Confluent's rules."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def column(rows: list[list[tuple[bytes, bytes | None]]]) -> pa.ListArray:
 
 
 def last(row: list[tuple[bytes, bytes | None]]) -> bytes | None:
-    """What `Headers.lastHeader(name).value()` gives in Java."""
     return next((value for key, value in reversed(row) if key == VALUE_HEADER), None)
 
 

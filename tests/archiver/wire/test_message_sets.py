@@ -1,4 +1,4 @@
-"""Message sets of the formats v0 and v1, alone and between record batches, as in logs of upgraded brokers."""
+"""Message sets v0 and v1."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_contradictions_are_named(data: bytes, reason: str) -> None:
     assert "base_offset" in caught.value.context
 
 
-def test_a_set_that_ends_in_part_of_a_message_gives_the_whole_ones() -> None:
+def test_set_ending_in_a_partial_message_gives_whole_ones() -> None:
     assert offsets(decode(wrapper(6, [message(0), message(1), message(2)[:-1]], "gzip"))) == [5, 6]
 
 

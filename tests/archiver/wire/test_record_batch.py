@@ -1,4 +1,4 @@
-"""Decoded records are those that were put into the batch, whoever built it."""
+"""Decoded records equal the built ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's digest equals the vectors of docs/digest.md, and wrong columns are refused."""
+"""The kernel's digest, by docs/digest.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile record batches: the time to decode, encode and digest grows only in proportion to their size."""
+"""Hostile batches take time proportional to size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way of zstd a stream's batches are compressed in: each can be read, and only what costs few bytes is quick."""
+"""How a stream chooses its zstd strategy."""
 
 from __future__ import annotations
 
@@ -18,12 +18,10 @@ DRAW = random.Random(5)
 
 
 def numbers() -> bytes:
-    """Bytes of seven bits that don't come again, and some that do."""
     return b"".join(bytes(DRAW.choices(range(128), k=12)) + b"the same again" for _ in range(1000))
 
 
 def text() -> bytes:
-    """Digits: none of them come again for long, but there are ten only."""
     return bytes(DRAW.choices(b"0123456789", k=20_000))
 
 

@@ -1,4 +1,4 @@
-"""Whole frames are read by the decompressor that is kept; all that isn't clearly one is left to the other."""
+"""Which zstd frames the kept decompressor reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No CPU second of a turn is lost with a process that ends, and none counts twice."""
+"""No CPU second of a process that ends is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ DRIVERS, JAVA, DAEMON, WORKER, OTHER = ((pid, float(pid)) for pid in range(1, 6)
 
 
 def looked(**own_and_ended: tuple[float, float]) -> dict[Key, ProcessCost]:
-    """A driver, its JVM, a daemon of workers and two workers: those that are named, with their seconds."""
     whole: dict[str, tuple[Key, str, Key | None]] = {
         "driver": (DRIVERS, DRIVER, None),
         "java": (JAVA, JVM, DRIVERS),

@@ -1,4 +1,4 @@
-"""The account under random acts: live bookkeeping, the fold of the journal and the files say the same."""
+"""The account under random acts."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ def digest_of(offsets: Iterable[int]) -> str:
 
 @dataclass(slots=True)
 class Books:
-    """A topic's partition 0 as a registry keeps it: its ranges, its account, and the journal's entries.
-
-    `rows` are the offsets that the table must have, by the file they are in; the model of the test.
-    """
+    """A registry's partition 0. `rows` are the offsets that each file must have: the model of the test."""
 
     by_id: dict[str, StoredRange] = field(default_factory=dict)
     account: IntervalChains = field(default_factory=IntervalChains)
@@ -69,7 +66,6 @@ class Books:
         return [stored for stored in self.ranges() if stored.paths]
 
     def rewrite(self, chosen: list[StoredRange], erased: set[int], *, keeps_digest: bool, merges: bool) -> None:
-        """Write the ranges' files as one, or each as one, without the erased offsets."""
         rows = {stored.id: self.rows[stored.paths[0]] for stored in chosen}
         merges = merges and all(before.end_offset == after.start_offset for before, after in pairwise(chosen))
         merges = merges and all(stored.rows == stored.expected for stored in chosen)
@@ -130,7 +126,6 @@ class Books:
         self.entries.append((rewrite.commit_id, JournaledCommit(commit_id=rewrite.commit_id, rewrite=rewrite)))
 
     def lose(self, stored: StoredRange, count: int, *, by_engines: bool) -> None:
-        """Other engines delete rows of a range for good, and a refill accepts it."""
         path = stored.paths[0]
         gone = set(sorted(self.rows[path] & self.expected)[:count])
         self.rows[path] = self.rows[path] - gone

@@ -1,4 +1,4 @@
-"""The account grows with commits and files, never with gaps."""
+"""The account's size, which gaps don't enlarge."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ COMMITS = 50
 
 
 def commit(account: IntervalChains, start: int, length: int, rows: int) -> StoredRange:
-    """A commit of `rows` records among `length` offsets: the other offsets are markers, aborted or compacted."""
+    """Commit `rows` records among `length` offsets; the rest are markers, aborted or compacted."""
     stored = span(0, start, start + length, with_file=rows > 0)
     if rows:
         (info,) = stored.files

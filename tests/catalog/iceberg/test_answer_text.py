@@ -1,4 +1,4 @@
-"""Texts of answers have no credentials and end."""
+"""Texts of answers are bounded and have no credentials."""
 
 from __future__ import annotations
 

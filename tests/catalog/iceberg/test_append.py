@@ -1,4 +1,4 @@
-"""What a commit of records changes in the table beside its files."""
+"""Changes of the table in a commit of records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""pyiceberg's `auth` settings, from the flat names of a configuration."""
+"""pyiceberg's `auth` settings from flat names."""
 
 from __future__ import annotations
 
@@ -70,8 +70,6 @@ def test_a_type_is_needed() -> None:
 
 
 class _Server(ThreadingHTTPServer):
-    """A catalog, and the server of its tokens. Each token is valid for a second."""
-
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.tokens = 0

@@ -1,4 +1,4 @@
-"""Manifests are the same bytes as pyiceberg's, and manifest lists read the same, whatever was kept of other files."""
+"""Manifests and manifest lists, against pyiceberg's."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ PARTITIONINGS = [(UNPARTITIONED_PARTITION_SPEC, ()), (DAY, (1,)), (RENAMED, (2,)
 
 
 class _Kept(BytesIO):
-    """A file whose bytes are still there once it is closed."""
-
     def close(self) -> None:
         self.found = self.getvalue()
         super().close()

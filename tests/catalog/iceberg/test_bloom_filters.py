@@ -1,4 +1,4 @@
-"""Bloom filters as table properties: they are kept by field id, so they follow columns that are renamed."""
+"""Bloom filters as table properties, by field id."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_what_others_wrote_is_understood() -> None:
         assert bloom_filters(schema(ID), {**properties, f"{RATE}val.id": odd}) == {101: 0.01}
 
 
-def test_properties_follow_a_renamed_column_and_leave_with_a_dropped_one() -> None:
+def test_properties_follow_renamed_and_dropped_columns() -> None:
     properties = filter_properties(schema(ID, NOTE), {101: 0.02, 102: 0.02}) | {"archiver.topic": "orders"}
     done = changed_properties(properties, before=schema(ID, NOTE), after=schema(NUMBER), wanted=None)
     assert done.updates == {f"{ENABLED}val.number": "true", f"{RATE}val.number": "0.02"}
@@ -67,13 +67,12 @@ def test_a_list_says_it_all_and_none_leaves_everything() -> None:
 
 
 def committed(catalog: MemoryCatalog, wanted: SchemaChange, start: int) -> Mapping[str, str]:
-    """The bloom filters' properties after a commit."""
     attempt = prepare(catalog.load(), [span(0, start, start + 5)], change=wanted, commit_id=new_id())
     catalog.apply(attempt)
     return {key: value for key, value in catalog.metadata.properties.items() if "bloom" in key}
 
 
-def test_a_commit_brings_them_and_a_later_one_renames_and_removes_them(tmp_path: Path) -> None:
+def test_commits_add_rename_and_remove_bloom_filters(tmp_path: Path) -> None:
     catalog = MemoryCatalog(tmp_path)
     assert committed(catalog, change(ID), 0) == {}
     asked = SchemaChange(schema=schema(ID), version=1, owned_ids=frozenset(), bloom_filters={101: 0.01})

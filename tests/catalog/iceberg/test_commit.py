@@ -155,7 +155,7 @@ def test_an_older_load_deletes_nothing_of_a_landed_commit(catalog: MemoryCatalog
     assert len(catalog.paths()) == 4
 
 
-def test_an_attempt_is_kept_while_the_branch_may_return_to_its_parent(catalog: MemoryCatalog):
+def test_attempt_is_kept_while_the_branch_may_return(catalog: MemoryCatalog):
     first, second = (run(catalog, span(1, start, start + 10)) for start in (0, 10))
     assert isinstance(first, Committed)
     assert isinstance(second, Committed)
@@ -202,7 +202,7 @@ def test_loads_that_stay_older_leave_the_outcome_open(catalog: MemoryCatalog, tm
     assert manifests_on_disk(tmp_path) == before + 2
 
 
-def test_an_attempt_whose_number_another_branch_took_is_made_again(catalog: MemoryCatalog):
+def test_attempt_whose_number_was_taken_is_prepared_again(catalog: MemoryCatalog):
     run(catalog, span(0, 0, 10))
 
     def lose(attempt: Attempt) -> None:
@@ -228,9 +228,7 @@ def test_a_bad_request_is_raised_if_the_table_has_not_moved(catalog: MemoryCatal
 
 
 @pytest.mark.parametrize("fate", ["lose_request", "fail", "conflict"])
-def test_a_commit_that_did_not_land_is_sent_again_with_the_same_files(
-    catalog: MemoryCatalog, tmp_path: Path, fate: str
-):
+def test_lost_commit_is_sent_again_with_the_same_files(catalog: MemoryCatalog, tmp_path: Path, fate: str):
     run(catalog, span(1, 0, 10, with_file=False))
     before = manifests_on_disk(tmp_path)
     catalog.script += [getattr(catalog, fate)] * 2
@@ -289,7 +287,7 @@ def test_an_answer_that_never_comes_leaves_the_files_alone(catalog: MemoryCatalo
     assert manifests_on_disk(tmp_path) == 8  # any of the four may still arrive
 
 
-def test_a_catalog_that_goes_away_after_the_request_is_unresolved(catalog: MemoryCatalog):
+def test_commit_is_unresolved_if_the_catalog_disappears(catalog: MemoryCatalog):
     def lose(attempt: Attempt) -> None:
         catalog.unreachable_loads = 9
         catalog.lose_answer(attempt)

@@ -1,4 +1,4 @@
-"""The statement that makes a topic's table: Spark's names of types."""
+"""Spark's statement that creates a table."""
 
 from __future__ import annotations
 

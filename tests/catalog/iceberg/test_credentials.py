@@ -1,4 +1,4 @@
-"""Names of storage credentials, as catalogs vend them and as clients read them."""
+"""Names of storage credentials in catalogs and clients."""
 
 from __future__ import annotations
 
@@ -154,5 +154,5 @@ def test_files_are_opened_with_a_vended_sas_token(catalog: str) -> None:
 def test_a_catalog_that_only_signs(
     table: dict[str, str], configured: dict[str, str], environment: dict[str, str], is_refused: bool
 ) -> None:
-    """Lakekeeper and Nessie answer so (projectnessie/nessie#9318, duckdb/duckdb-iceberg#1317)."""
+    """As Lakekeeper and Nessie answer (projectnessie/nessie#9318, duckdb/duckdb-iceberg#1317)."""
     assert offers_signing_only({**configured, **table}, configured, environment) is is_refused

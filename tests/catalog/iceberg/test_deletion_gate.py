@@ -1,4 +1,4 @@
-"""The gate of deletions: who may delete which object, and when the owner's property is read."""
+"""The gate of deletions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def left(tmp_path: Path) -> list[str]:
 
 @pytest.mark.parametrize("value", ["false", "FALSE", " FALSE ", "False\n", "no", "0", "", " true ", "yes"])
 def test_every_value_but_true_forbids(value: str) -> None:
-    """As `Boolean.parseBoolean` reads it, by which Iceberg's own expiry refuses."""
+    """As `Boolean.parseBoolean`, which Iceberg's own expiry uses."""
     assert is_shared({"gc.enabled": value})
 
 
@@ -100,7 +100,7 @@ def test_nothing_is_deleted_while_the_table_cannot_be_read(tmp_path: Path, paths
     assert left(tmp_path) == ["a", "b", "c"]
 
 
-def test_a_table_that_cannot_be_read_is_not_read_by_one_worker_after_the_other(paths: list[str]) -> None:
+def test_unreadable_table_is_read_once_by_all_workers(paths: list[str]) -> None:
     reads: list[None] = []
 
     def away() -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""Which snapshots go: ours, old or too many; never those that somebody named."""
+"""Snapshots that expire, never named ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def commit(catalog: MemoryCatalog, first: int, end: int) -> None:
 
 
 def measured(number: int) -> TranslatedRange:
-    """A range of one offset whose file has bounds of nested columns."""
     one = span(0, number, number + 1)
     assert one.file is not None
     bounds = {10: (0).to_bytes(4, "little"), 11: number.to_bytes(8, "little")}
@@ -67,7 +66,7 @@ def test_a_removal_that_landed_is_finished_whatever_was_answered(catalog: Memory
 
 @pytest.mark.parametrize("behind", [0, 6])
 def test_a_removal_that_may_not_have_landed_deletes_nothing(catalog: MemoryCatalog, behind: int) -> None:
-    """An older state of the table lacks the snapshots as well: they were not there yet."""
+    """An older state of the table lacks the snapshots as well."""
     commit(catalog, 0, 8)
     table, lists = catalog.load(), manifest_lists(catalog)
     catalog.older_loads = [behind]
@@ -219,7 +218,7 @@ def test_nothing_expires_while_the_owner_forbids_it(catalog: MemoryCatalog, valu
 
 
 def test_property_set_while_snapshots_expire_keeps_their_files(catalog: MemoryCatalog) -> None:
-    """The commit that removes snapshots can't assert a property, so it is read again before files go."""
+    """The commit that removes snapshots can't assert a property."""
     commit(catalog, 0, 30)
     lists = lists_of(catalog)
 
@@ -233,7 +232,6 @@ def test_property_set_while_snapshots_expire_keeps_their_files(catalog: MemoryCa
 
 
 def test_property_set_after_the_table_was_loaded(catalog: MemoryCatalog) -> None:
-    """Housekeeping decides by a table that was loaded a while ago, then loads it again."""
     commit(catalog, 0, 30)
     known = catalog.load()
     forbid(catalog)

@@ -1,4 +1,4 @@
-"""Locations in Azure, as Iceberg's clients write them; and how long Google's client tries."""
+"""Locations in Azure, and retries of Google's client."""
 
 from __future__ import annotations
 
@@ -96,14 +96,14 @@ def test_tables_with_the_same_settings_share_a_client_of_s3():
         {"s3.force-virtual-addressing": "true"},
     ],
 )
-def test_it_is_pyicebergs_client_but_that_it_writes_small_objects_at_once(more: dict[str, str]):
+def test_s3_client_differs_from_pyicebergs_by_small_writes_alone(more: dict[str, str]):
     ours, theirs = s3_client(**more), PyArrowFileIO(S3 | more).fs_by_scheme("s3", "lake")
     (made,), (wanted,) = ours.__reduce__()[1], theirs.__reduce__()[1]
     assert made == wanted | {"allow_delayed_open": True}
 
 
-def test_a_client_that_finds_its_own_credentials_goes_on_finding_them(monkeypatch: pytest.MonkeyPatch):
-    """What it was made with would be the credentials that it has now, and these expire."""
+def test_client_that_finds_credentials_keeps_finding_them(monkeypatch: pytest.MonkeyPatch):
+    """Copied credentials would expire."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "own")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
     found = suited(load_file_io(S3 | dict.fromkeys(KEYS), "s3://lake/x"), "s3://lake/x")

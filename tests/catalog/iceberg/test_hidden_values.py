@@ -1,4 +1,4 @@
-"""Values below the lowest multiple of a truncation's width: which these are, judged by Iceberg's libraries."""
+"""Values hidden by truncation, judged by Iceberg's libraries."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def lake(tmp_path: Path) -> MemoryCatalog:
 
 
 def partitioned(lake: MemoryCatalog, column: str, transform: str) -> TableMetadata:
-    """The table with one partition of this column, in place of earlier ones."""
     metadata = lake.metadata
     source = metadata.schema().find_field(column).field_id
     field = PartitionField(source, 2000 + len(metadata.partition_specs), parse_transform(transform), "step")

@@ -1,4 +1,4 @@
-"""Tables of a format of Iceberg that isn't written are refused by name, before anything is written."""
+"""Unsupported Iceberg formats are refused first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from catalog.model import new_id
 from tests.support.catalog.memory import MemoryCatalog, span
 
 
-def test_a_table_that_others_upgraded_gets_no_commit_and_no_manifest(tmp_path: Path) -> None:
+def test_upgraded_table_gets_no_commit_and_no_manifest(tmp_path: Path) -> None:
     catalog = MemoryCatalog(tmp_path)
     check_writable(catalog.load())
     upgraded = catalog.metadata.model_dump() | {"format-version": 3, "next-row-id": 0}
@@ -27,7 +27,7 @@ def test_a_table_that_others_upgraded_gets_no_commit_and_no_manifest(tmp_path: P
     assert set(tmp_path.rglob("*")) == before
 
 
-def test_a_column_of_an_unknown_type_is_named_and_not_taken_for_a_wrong_address() -> None:
+def test_column_of_unknown_type_is_named() -> None:
     field = {"id": 1, "name": "extra", "required": False, "type": "variant"}
     with pytest.raises(FormatUpgraded, match="drop these columns") as caught, in_our_words("http://c", "kafka.t"):
         Schema.model_validate({"type": "struct", "schema-id": 0, "fields": [field]})

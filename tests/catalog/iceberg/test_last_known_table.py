@@ -1,4 +1,4 @@
-"""A table as the registry keeps it: enough to write its files, nothing of its history, and honest about credentials."""
+"""Tables kept in the registry."""
 
 from __future__ import annotations
 

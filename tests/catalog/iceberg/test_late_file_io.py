@@ -1,4 +1,4 @@
-"""A FileIO that is made when it is first used."""
+"""A FileIO that is created at its first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 from catalog.iceberg.late_file_io import LateFileIO, may_be_late
 
 
-def test_it_has_its_properties_and_makes_nothing_before_it_is_used() -> None:
+def test_late_file_io_has_properties_and_creates_nothing() -> None:
     def make() -> FileIO:
         raise AssertionError
 

@@ -16,8 +16,6 @@ from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, span
 
 
 def of_one_making(attempt: Any) -> Any:
-    """An attempt as it is sent, without what differs from one making to the next."""
-
     def clean(value: Any) -> Any:
         match value:
             case dict():

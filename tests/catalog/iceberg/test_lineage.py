@@ -1,4 +1,4 @@
-"""What a table's history says of its head: still there, set back, or unknown where the history has expired."""
+"""The state of a table's head by its history."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ AT_ONCE = Backoff(pause=lambda _: None)
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> MemoryCatalog:
-    """Three commits of ten offsets."""
     made = MemoryCatalog(tmp_path)
     for start in (0, 10, 20):
         append(made, span(0, start, start + 10))
@@ -45,7 +44,6 @@ def append(catalog: MemoryCatalog, *ranges: TranslatedRange) -> None:
 
 
 def foreign_append(catalog: MemoryCatalog) -> None:
-    """What another writer puts on top: a snapshot that says nothing of us, and no head."""
     transaction = Transaction(catalog.load().iceberg, autocommit=False)
     transaction.update_snapshot().fast_append().commit()
     catalog.change(*transaction._updates)
@@ -57,7 +55,7 @@ def set_main(catalog: MemoryCatalog, place: int) -> None:
 
 
 def expire(catalog: MemoryCatalog, *places: int) -> None:
-    """As Java does, which leaves the children of what expired with a parent that isn't there."""
+    """As Java does: children of expired snapshots keep a missing parent."""
     gone = [catalog.metadata.snapshots[place].snapshot_id for place in places]
     parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in catalog.metadata.snapshots}
     catalog.change(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone}))
@@ -69,7 +67,6 @@ def expire(catalog: MemoryCatalog, *places: int) -> None:
 
 
 def without_property(catalog: MemoryCatalog) -> None:
-    """A table from before there was the property."""
     catalog.change(RemovePropertiesUpdate(removals=["archiver.head"]))
 
 
@@ -137,7 +134,7 @@ def test_where_the_history_has_expired_nothing_is_said(catalog: MemoryCatalog) -
     check_lineage(catalog.load())
 
 
-def test_all_snapshots_since_a_table_was_made_are_known_as_long_as_none_has_expired(catalog: MemoryCatalog) -> None:
+def test_all_snapshots_are_known_until_one_expires(catalog: MemoryCatalog) -> None:
     assert since(catalog.metadata, None) == tuple(reversed(catalog.metadata.snapshots))
     expire(catalog, 0)
     assert since(catalog.metadata, None) is None
@@ -147,20 +144,20 @@ def test_a_table_that_was_just_made_has_no_snapshots_since(tmp_path: Path) -> No
     assert since(MemoryCatalog(tmp_path).metadata, None) == ()
 
 
-def test_a_table_that_lost_its_main_branch_is_not_taken_for_a_new_one(catalog: MemoryCatalog) -> None:
+def test_table_without_main_branch_is_not_a_new_table(catalog: MemoryCatalog) -> None:
     catalog.change(RemoveSnapshotRefUpdate(ref_name="main"))
     catalog.metadata = catalog.metadata.model_copy(update={"current_snapshot_id": None, "snapshots": []})
     assert since(catalog.metadata, None) is None
 
 
 def test_a_history_without_its_newest_snapshot_shows_nothing(catalog: MemoryCatalog) -> None:
-    """The current snapshot's id, without the snapshot: no engine writes it, and it must not look like a new table."""
+    """No engine writes a current id without its snapshot; it must not look like a new table."""
     catalog.metadata = catalog.metadata.model_copy(update={"snapshots": []})
     assert since(catalog.metadata, None) is None
 
 
-def test_a_table_that_others_replaced_shows_only_what_came_after_that(catalog: MemoryCatalog) -> None:
-    """CREATE OR REPLACE TABLE begins a history with a snapshot that has no parent, and a later number."""
+def test_replaced_table_shows_only_the_history_since(catalog: MemoryCatalog) -> None:
+    """CREATE OR REPLACE TABLE begins a history with a snapshot without parent."""
     foreign_append(catalog)
     newest = catalog.metadata.snapshots[-1].model_copy(update={"parent_snapshot_id": None})
     catalog.metadata = catalog.metadata.model_copy(update={"snapshots": [*catalog.metadata.snapshots[:-1], newest]})
@@ -240,7 +237,7 @@ def test_a_refill_of_a_table_that_moved_is_planned_anew(catalog: MemoryCatalog) 
     assert "file:///back.parquet" not in catalog.paths()
 
 
-def test_a_refill_that_leaves_something_missing_leaves_the_table_set_back(catalog: MemoryCatalog) -> None:
+def test_incomplete_refill_leaves_the_table_set_back(catalog: MemoryCatalog) -> None:
     set_main(catalog, 0)
     part = Refill(commit_id=new_id(), parent=catalog.metadata.current_snapshot_id, heals=False)
     assert isinstance(sent(catalog, part), Refilled)
@@ -268,7 +265,7 @@ def test_what_no_span_covers_is_left(cover: tuple[tuple[int, int], ...], left: l
     assert uncovered(((0, 10), (20, 30)), cover) == left
 
 
-def test_a_schema_of_the_creation_with_other_ids_does_not_make_compactions_suspicious(catalog: MemoryCatalog) -> None:
+def test_created_schema_with_other_ids_is_not_suspicious(catalog: MemoryCatalog) -> None:
     foreign_append(catalog)
     newest = catalog.metadata.snapshots[-1]
     compaction = newest.model_copy(update={"summary": Summary(Operation.REPLACE)})

@@ -1,4 +1,4 @@
-"""What a catalog answers reads as pyiceberg reads it, and tables with the same columns share their schemas."""
+"""Catalogs' answers, and shared schemas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_tables_with_the_same_columns_share_them(told: dict[str, Any]) -> None:
 
 
 def test_nothing_is_added_to_shared_columns_by_using_them(told: dict[str, Any]) -> None:
-    """Threads share them. Python can't copy an object while another thread adds something to it."""
+    """Threads share them. Python can't copy an object while another thread adds to it."""
     told["metadata"]["schemas"][0]["fields"] += [
         {"id": number, "name": uuid4().hex, "required": False, "type": kind}
         for number, kind in (
@@ -66,7 +66,6 @@ def test_nothing_is_added_to_shared_columns_by_using_them(told: dict[str, Any]) 
 
 
 def _members(part: object) -> set[tuple[str, tuple[str, ...]]]:
-    """What each object of a schema has."""
     found = {(type(part).__name__, tuple(sorted(vars(part))))}
     for each in vars(part).values():
         for below in each if isinstance(each, tuple) else (each,):

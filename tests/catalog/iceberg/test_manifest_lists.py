@@ -1,4 +1,4 @@
-"""A manifest list that was cut short is noticed wherever it was cut, and no whole one is taken for such a one."""
+"""Truncated manifest lists are detected, without false alarms."""
 
 from __future__ import annotations
 
@@ -89,8 +89,7 @@ def test_a_plan_is_never_shorter_in_silence(listed: ListedTable) -> None:
         ManifestReader().files(table)
 
 
-def test_delete_files_that_a_list_lost_are_noticed_beside_its_parent(tmp_path: Path) -> None:
-    """Otherwise deleted rows would come back."""
+def test_lost_delete_files_are_detected_beside_the_parent(tmp_path: Path) -> None:
     listed = ListedTable(tmp_path)
     add(listed, 0)
     before = listed.table(total_data_files=FILES, total_delete_files=0)
@@ -134,10 +133,8 @@ def test_a_parent_that_is_gone_says_nothing(listed: ListedTable) -> None:
     assert read(listed.table(parent=before, total_data_files=4 * FILES, total_delete_files=1))
 
 
-def test_totals_that_were_counted_wrong_before_the_parent_was_expired_say_nothing(listed: ListedTable) -> None:
-    """Every table with expiry has a snapshot whose parent is gone: none may be stopped by another engine's old
-    mistake.
-    """
+def test_wrong_totals_before_an_expired_parent_are_ignored(listed: ListedTable) -> None:
+    """Every table with expiry has a snapshot without parent; another engine's old mistake must not stop it."""
     before = listed.table(total_data_files=4 * FILES + 1)
     table = listed.table(parent=before, total_data_files=4 * FILES + 1)
     alone = table.metadata.model_copy(update={"snapshots": table.metadata.snapshots[1:]})
@@ -162,8 +159,6 @@ def test_an_empty_list_is_taken_where_there_are_no_files(tmp_path: Path) -> None
 
 
 class Short:
-    """A stream that gives less than there is."""
-
     def __init__(self, stream: Any) -> None:
         self._stream = stream
 
@@ -191,7 +186,7 @@ class ShortIO:
         return Short(self._io.new_input(path).open())
 
 
-def test_a_short_answer_of_the_store_says_nothing_against_the_list(listed: ListedTable) -> None:
+def test_short_read_says_nothing_against_a_manifest_list(listed: ListedTable) -> None:
     table = listed.table()
     table.io = ShortIO(listed.io)  # type: ignore[assignment]
     with pytest.raises(ConnectionError):
@@ -201,7 +196,7 @@ def test_a_short_answer_of_the_store_says_nothing_against_the_list(listed: Liste
     assert told.value.retryable
 
 
-def test_a_short_answer_of_the_store_says_nothing_against_a_manifest(listed: ListedTable) -> None:
+def test_short_read_says_nothing_against_a_manifest(listed: ListedTable) -> None:
     with pytest.raises(ConnectionError):
         entries_of(ShortIO(listed.io), listed.manifests[0])  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""After many commits a table is as light as after a few: its metadata, its manifests, the time to plan."""
+"""Metadata, manifests and planning stay small after many commits."""
 
 from __future__ import annotations
 

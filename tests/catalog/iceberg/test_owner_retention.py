@@ -1,4 +1,4 @@
-"""What the owner's `history.expire.*` keeps, and what is said where it contradicts `snapshot_retention`."""
+"""The owner's `history.expire.*` against `snapshot_retention`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specs of columns: sources by earlier names, the name of a time's field, and values of a source that grew wider."""
+"""Partition specs of columns."""
 
 from __future__ import annotations
 
@@ -67,14 +67,13 @@ def test_every_term_may_go_by_an_earlier_name(texts: list[str]) -> None:
 
 
 @pytest.mark.parametrize("term", [PartitionTerm("day", None), PartitionTerm("day", "ingest_timestamp")])
-def test_a_time_of_the_ingest_timestamp_has_one_name_however_it_is_written(term: PartitionTerm) -> None:
+def test_ingest_time_partition_has_one_name_in_all_spellings(term: PartitionTerm) -> None:
     (column,) = partitioning_for([term], schema("a"), "flat").columns
     assert column.name == "ingest_day"
 
 
 @pytest.mark.parametrize("text", ["val.n", "truncate(2, val.n)"])
 def test_values_of_a_source_that_this_commit_widens_are_read(text: str) -> None:
-    """Files are described before the commit that turns the int into a long."""
     narrow = schema("a")
     partitioning = partitioning_for(terms("day", text), narrow, "flat")
     spec = iceberg_spec(partitioning)
@@ -111,7 +110,6 @@ def test_values_of_a_source_that_this_commit_widens_are_read(text: str) -> None:
 def test_values_of_a_manifest_come_back_as_they_are(
     kind: IcebergType, transform: str, values: tuple[object, ...], tmp_path: Path
 ) -> None:
-    """As a manifest has them: written to one, read, kept as bytes, and made again."""
     known = Schema(NestedField(7, "one", kind), NestedField(8, "other", IntegerType()))
     spec = PartitionSpec(
         PartitionField(source_id=8, field_id=1000, transform=parse_transform("bucket[4]"), name="b"),
@@ -128,7 +126,6 @@ def test_values_of_a_manifest_come_back_as_they_are(
 
 
 def through_manifest(path: str, partitions: list[Record], spec: PartitionSpec, known: Schema) -> list[Record]:
-    """The partitions of data files, written to a manifest and read from it."""
     io = PyArrowFileIO()
     with write_manifest(2, spec, known, io.new_output(path), 1, "null") as writer:
         for partition in partitions:
@@ -146,7 +143,7 @@ def through_manifest(path: str, partitions: list[Record], spec: PartitionSpec, k
 
 
 def test_decimals_that_may_be_negative_are_not_truncated() -> None:
-    """The lowest would get a digit more than the column has. Unsigned numbers are never below zero."""
+    """The lowest would get a digit more than the column has."""
     signed = schema("a", number=DecimalType(4, 2))
     with pytest.raises(UnfitPartitioning, match="truncated decimals"):
         partitioning_for(terms("truncate(10, val.n)"), signed, "flat")
@@ -158,7 +155,7 @@ def test_decimals_that_may_be_negative_are_not_truncated() -> None:
 
 @pytest.mark.parametrize("kind", [IntegerType(), LongType()])
 def test_whole_numbers_are_truncated_to_powers_of_two_alone(kind: IcebergType) -> None:
-    """Other widths wrap at the lowest numbers. A table that has such a partition keeps it."""
+    """Other widths wrap at the lowest numbers. Existing partitions stay."""
     table = schema("a", number=kind)
     with pytest.raises(UnfitPartitioning, match=r"can't be truncated to a width of 1000: .* such as 512,") as error:
         partitioning_for(terms("day", "truncate(1000, val.n)"), table, "flat")

@@ -1,4 +1,4 @@
-"""A table whose partitioning others changed: told before anything is written, and no file under a value not its own."""
+"""Tables with foreign partitioning."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def lake(tmp_path: Path) -> MemoryCatalog:
 
 
 def repartition(lake: MemoryCatalog, change: Change) -> None:
-    """`ALTER TABLE … PARTITION FIELD` by another engine."""
     with lake.load().iceberg.transaction() as transaction:
         transaction._autocommit = False
         update = UpdateSpec(transaction)
@@ -57,7 +56,6 @@ def by(column: str, transform: Any, name: str, *, instead_of: str = "ingest_day"
 
 
 def staged(start: int, end: int, *, hours: tuple[int, int] | None = (3, 20), **more: Any) -> TranslatedRange:
-    """A range with a file of the day, its first and last record in these hours of it."""
     one = span(0, start, end)
     assert one.file is not None
     if hours is not None:
@@ -72,7 +70,6 @@ def append(lake: MemoryCatalog, *ranges: TranslatedRange) -> None:
 
 
 def partitions(lake: MemoryCatalog) -> list[tuple[str, int]]:
-    """What each file of the table is partitioned by as its manifest says, and the value."""
     table = lake.load().iceberg
     snapshot = table.current_snapshot()
     assert snapshot is not None
@@ -96,9 +93,7 @@ def partitions(lake: MemoryCatalog) -> list[tuple[str, int]]:
         (lambda update: update.remove_field("ingest_day"), None),
     ],
 )
-def test_a_partitioning_that_is_not_ours_is_named_with_what_to_do(
-    lake: MemoryCatalog, change: Change, found: str | None
-) -> None:
+def test_foreign_partitioning_is_named_with_advice(lake: MemoryCatalog, change: Change, found: str | None) -> None:
     assert lake.load().partitioning.by == "day(13)"
     repartition(lake, change)
     with pytest.raises(PartitioningChanged, match=r"ALTER TABLE kafka\.orders ") as error:
@@ -205,7 +200,6 @@ def test_the_statements_give_back_a_partitioning_by_columns(
 
 
 def as_spark_does(statement: str) -> Change:
-    """The change that a statement makes."""
     drop = re.fullmatch(r"DROP PARTITION FIELD `(.+)`", statement)
     if drop is not None:
         return lambda update: update.remove_field(drop[1].replace("``", "`"))

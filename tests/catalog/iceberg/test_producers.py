@@ -1,4 +1,4 @@
-"""A snapshot says how many manifests it has, and none is made on metadata that was cut short: its loss would last."""
+"""Snapshots are never built on truncated metadata."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_no_snapshot_is_made_in_a_store_that_lost_the_list(lake: MemoryCatalog, 
 
 
 def test_no_manifest_that_was_cut_short_is_written_anew(tmp_path: Path) -> None:
-    """A rewrite leaves out the entries of its files, and would also leave out those that the manifest lost."""
+    """A rewrite would also leave out the entries that the manifest lost."""
     lake = MemoryCatalog(tmp_path)
     append(lake, 0, files=3)
     (manifest,) = manifests(lake)
@@ -115,8 +115,8 @@ def test_no_manifest_that_was_cut_short_is_written_anew(tmp_path: Path) -> None:
     assert len(lake.metadata.snapshots) == 1
 
 
-def test_a_manifest_that_is_cut_short_only_while_it_is_written_anew_is_noticed(tmp_path: Path) -> None:
-    """pyiceberg reads it on its own, after it was looked through."""
+def test_manifest_truncated_during_its_rewrite_is_detected(tmp_path: Path) -> None:
+    """pyiceberg reads it again after our check."""
     lake = MemoryCatalog(tmp_path)
     append(lake, 0, files=3)
     (manifest,) = manifests(lake)
@@ -142,7 +142,7 @@ def test_no_manifest_that_was_cut_short_is_merged(tmp_path: Path) -> None:
 
 
 def test_nothing_expires_where_a_list_that_stays_was_cut_short(lake: MemoryCatalog) -> None:
-    """Otherwise the manifests that such a list lost would pass for those of expired snapshots."""
+    """Manifests lost by such a list would pass for expired ones."""
     there = {manifest.manifest_path for manifest in manifests(lake)}
     without_last_block(current_list(lake))
     before = lake.load()

@@ -23,7 +23,7 @@ def measured(properties: dict[str, str], mode: str) -> list[str]:
     return [key.removeprefix(COLUMN) for key, value in properties.items() if key.startswith(COLUMN) and value == mode]
 
 
-def test_shallow_scalars_are_measured_first_and_repeated_ones_never():
+def test_shallow_scalars_are_measured_first_lists_never():
     nested = NestedField(110, "nested", StructType(NestedField(111, "inner", StringType())))
     repeated = NestedField(112, "tags", ListType(113, StringType()))
     properties = metrics_properties(schema(nested, repeated, ID))

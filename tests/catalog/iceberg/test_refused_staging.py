@@ -1,4 +1,4 @@
-"""Answers by which catalogs refuse staged creation or a sort order, and answers that mean something else."""
+"""Refusals of staged creation or sort orders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from catalog.iceberg.table_creation import refuses_order, refuses_staging
 
 
 def answered(error: RESTError, status: int) -> RESTError:
-    """The error as pyiceberg raises it for this status."""
     response = requests.Response()
     response.status_code = status
     error.__cause__ = requests.HTTPError(response=response)

@@ -170,7 +170,7 @@ def test_our_own_errors_pass():
     assert caught.value is own
 
 
-def test_the_environment_is_asked_about_proxies_once_for_each_server(monkeypatch: pytest.MonkeyPatch):
+def test_proxies_are_looked_up_once_per_server(monkeypatch: pytest.MonkeyPatch):
     asked = []
 
     def proxies_of(url: str, no_proxy: str | None = None) -> dict[str, str]:
@@ -333,7 +333,7 @@ def test_an_answer_that_is_none_leaves_the_commit_open(text: str) -> None:
 
 
 def added_schemas(tmp_path: Path, requirement: TableRequirement, *, renumbers: bool) -> list[tuple[int, int, int]]:
-    """Id, number of fields and `last-column-id` of each schema in the text of a commit."""
+    """Return id, number of fields and `last-column-id` of each schema in a commit."""
     updates: tuple[TableUpdate, ...] = (AddSchemaUpdate(schema=schema(NOTE)), SetCurrentSchemaUpdate())
     identifier = TableIdentifier.model_validate({"namespace": ["kafka"], "name": "orders"})
     request = CommitTableRequest(identifier=identifier, requirements=(requirement,), updates=updates)

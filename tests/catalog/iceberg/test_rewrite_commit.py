@@ -1,4 +1,4 @@
-"""Files replaced in one commit, whatever becomes of the answers: once, and never over what others did."""
+"""Commits that replace files."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_whatever_becomes_of_the_answer_it_is_done_once(lake: MemoryCatalog, fat
 @pytest.mark.parametrize("fate", ["lose_answer", "refuse_landed", "deny_landed", "conflict"])
 @pytest.mark.parametrize("behind", [1, 2])
 def test_an_older_load_shows_nothing_of_a_rewrite(lake: MemoryCatalog, fate: str, behind: int) -> None:
-    """The state before lacks the second file, so the rewrite would seem to be displaced."""
+    """It lacks the second file, so the rewrite would seem displaced."""
     rewrite = rewrite_of(lake, *lake.paths()[1:])
     lake.script = [getattr(lake, fate)]
     lake.older_loads = [0, *([0] if fate == "conflict" else []), behind + 1, behind + 1]
@@ -130,8 +130,6 @@ def test_a_rewrite_is_json() -> None:
 
 
 def raced(lake: MemoryCatalog, meanwhile: Callable[[], object]) -> Callable[..., None]:
-    """The request arrives after something else has happened."""
-
     def late(attempt: object) -> None:
         meanwhile()
         lake.apply(attempt)  # type: ignore[arg-type]
@@ -139,7 +137,7 @@ def raced(lake: MemoryCatalog, meanwhile: Callable[[], object]) -> Callable[...,
     return late
 
 
-def test_first_offsets_that_another_moved_are_not_moved_once_more(lake: MemoryCatalog) -> None:
+def test_first_offsets_already_moved_are_displaced(lake: MemoryCatalog) -> None:
     first, second = (
         Rewrite(commit_id=new_id(), reason="expire", schema_version=2, groups=(), first_offsets={0: to})
         for to in (5, 4)

@@ -1,4 +1,4 @@
-"""Writes with encryption headers and without checksums, in one request and in parts."""
+"""Writes with encryption headers and without checksums."""
 
 from __future__ import annotations
 

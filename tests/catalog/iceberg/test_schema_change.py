@@ -25,7 +25,6 @@ from tests.support.catalog.memory import ID, NOTE, change, schema
 
 
 def deep(*fields: NestedField) -> NestedField:
-    """A list of maps of structs with these fields."""
     values = MapType(111, StringType(), 112, StructType(*fields))
     return NestedField(110, "deep", ListType(113, values))
 
@@ -106,7 +105,7 @@ def test_an_assignment_brings_its_newest_columns():
     assert min(made.owned_ids) == 100
 
 
-def test_at_one_version_columns_that_are_written_are_added_and_none_is_dropped():
+def test_same_version_adds_written_columns_and_drops_none():
     wanted = replace(change(ID, NOTE, version=3), written_ids=frozenset({101}))
     assert wanted.for_table(schema(ID), 3) is None
     assert wanted.for_table(schema(NOTE), 4) is None

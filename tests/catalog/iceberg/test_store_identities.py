@@ -1,4 +1,4 @@
-"""Roles and web identities: which client gets keys from AWS's Security Token Service, and what it writes with them."""
+"""Roles and web identities of AWS."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ S3Writer(settings, "lake", "eu-west-1").create("lake/a").close()
 
 @pytest.fixture
 def sts(monkeypatch: pytest.MonkeyPatch) -> Iterator[StsServer]:
-    """The process has a key, and AWS's clients take this server for STS."""
     with sts_server() as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL_STS", server.url)
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDBASE")
@@ -52,7 +51,6 @@ def store() -> Iterator[DemandingStore]:
 
 
 def without_keys(store: DemandingStore, **more: str) -> FileIO:
-    """A client that finds its credentials."""
     named = {name: value for name, value in store.properties.items() if "key" not in name}
     return S3FileIO(named | {name.replace("_", "-"): value for name, value in more.items()})
 
@@ -96,7 +94,7 @@ def test_an_arn_in_a_location_is_refused(store: DemandingStore) -> None:
 
 
 def test_pyarrow_takes_a_web_identity(tmp_path: Path) -> None:
-    """AWS's SDK has no other address for STS here than AWS's own, so its log is the witness."""
+    """AWS's SDK allows no other address of STS here, so its log is the evidence."""
     token = tmp_path / "token"
     token.write_text("a token of the cluster")
     environment = {
@@ -117,8 +115,6 @@ def test_pyarrow_takes_a_web_identity(tmp_path: Path) -> None:
 
 
 class _Proxy(BaseHTTPRequestHandler):
-    """Passes nothing on."""
-
     connected: ClassVar[list[str]]
 
     def do_CONNECT(self) -> None:
@@ -130,7 +126,7 @@ class _Proxy(BaseHTTPRequestHandler):
 
 
 def test_the_second_client_takes_a_web_identity(tmp_path: Path) -> None:
-    """It has no other address for web identities than AWS's own, so a proxy is the witness."""
+    """It allows no other address for web identities than AWS's own, so a proxy is the evidence."""
     token = tmp_path / "token"
     token.write_text("a token of the cluster")
     environment = {

@@ -1,4 +1,4 @@
-"""What the texts of denials and refusals mean."""
+"""The meaning of stores' denials and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of stores: which have an effect, and which values they take."""
+"""Settings of stores: effect and values."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_role_of_the_second_client_needs_boto3(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_setting_that_pyarrow_reads_is_known():
-    """pyiceberg names its settings in constants; `pyarrow.py` imports the ones that it reads."""
+    """pyiceberg names settings in constants; `pyarrow.py` imports the ones that it reads."""
     names = {
         value
         for name, value in vars(pyarrow_io).items()

@@ -1,4 +1,4 @@
-"""Tables in a catalog that loses requests and answers: made once, loaded as ours, never taken for another."""
+"""Tables in a catalog that loses requests and answers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def catalog(rest: Rest) -> TableCatalog:
     return TableCatalog({"uri": "http://catalog"}, backoff=Backoff(attempts=3, pause=lambda _: None))
 
 
-def test_a_table_that_is_not_there_is_none_or_an_error_as_is_asked(catalog: TableCatalog) -> None:
+def test_missing_table_is_none_or_an_error(catalog: TableCatalog) -> None:
     assert catalog.load(TOPIC) is None
     assert catalog.adopt(TOPIC.table, topic=TOPIC.topic) is None
     with pytest.raises(TableMissing, match="the table is gone"):
@@ -172,7 +172,7 @@ def test_a_namespace_says_which_archives_it_has(catalog: TableCatalog, rest: Res
     assert catalog.archives("kafka") == {TOPIC.table: TOPIC.topic}
 
 
-def test_a_table_made_anew_under_the_same_name_is_not_committed_to(catalog: TableCatalog, rest: Rest) -> None:
+def test_recreated_table_gets_no_commit(catalog: TableCatalog, rest: Rest) -> None:
     known = catalog.ensure(TOPIC, change())
     del rest.tables[TOPIC.table]
     with pytest.raises(TableMissing, match="was dropped"):
@@ -283,7 +283,6 @@ def test_changed_field_ids_are_refused(catalog: TableCatalog, rest: Rest) -> Non
 
 
 def test_names_swapped_since_an_empty_table_was_made(catalog: TableCatalog, rest: Rest) -> None:
-    """A run was killed before its first commit, and the next one has a newer schema."""
     first, second = (NestedField(101, "a", LongType()), NestedField(102, "b", LongType()))
     made = catalog.ensure(TOPIC, change(first, second))
     swapped = change(NestedField(101, "b", LongType()), NestedField(102, "a", LongType()), version=2)

@@ -1,4 +1,4 @@
-"""Views in a catalog: made, replaced, left alone. Java's own catalog judges the same in tests/integration."""
+"""Views in a catalog; tests/integration has Java's verdict."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def views(server: ViewServer) -> Iterator[ViewCatalog]:
         yield catalog
 
 
-def test_a_new_view_has_the_sql_of_each_engine_and_remembers_names(server: ViewServer, views: ViewCatalog) -> None:
+def test_new_view_has_sql_of_each_engine_and_column_names(server: ViewServer, views: ViewCatalog) -> None:
     assert views.column_names(NAME, topic="orders") == {}
     assert views.put(NAME, DEFINED) is Put.CREATED
     (version,) = server.views[PATH]["versions"]

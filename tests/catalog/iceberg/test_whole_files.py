@@ -1,4 +1,4 @@
-"""Metadata files reach the store in one piece, and only whole."""
+"""Metadata files are uploaded whole."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_append_asks_the_store_for_nothing_but_two_files(tmp_path: Path) -> N
     assert len(manifest.fetch_manifest_entry(store)) == 1
 
 
-def test_the_next_append_asks_only_whether_the_list_is_there_that_the_last_one_wrote(tmp_path: Path) -> None:
+def test_next_append_checks_only_the_last_list(tmp_path: Path) -> None:
     catalog, store = MemoryCatalog(tmp_path), Counting()
     for start in (0, 10, 20):
         append(catalog, store, start)
@@ -177,5 +177,4 @@ def append(catalog: MemoryCatalog, store: Counting, start: int) -> None:
 
 
 def brought(catalog: MemoryCatalog) -> int:
-    """How many manifests the current list has, as pyiceberg reads it from the store."""
     return len(catalog.load().iceberg.current_snapshot().manifests(PyArrowFileIO()))  # type: ignore[union-attr]

@@ -1,4 +1,4 @@
-"""The fence: every offset of a partition has one owner, and all owners read one log."""
+"""The fence: every offset has one owner."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def test_one_of_two_ranges_with_the_same_start_is_taken() -> None:
 
 
 @pytest.mark.parametrize("epoch", [4, 6], ids=["read before an election", "read after it"])
-def test_a_range_goes_on_from_others_only_in_the_epoch_that_it_was_read_in(epoch: int) -> None:
-    """Another archiver has [0, 10) in epoch 5. This reader had it in another epoch, so perhaps from another log."""
+def test_range_continues_another_only_in_the_same_epoch(epoch: int) -> None:
+    """Another archiver has [0, 10) in epoch 5. A reader in another epoch may have read another log."""
     mine = [in_epoch(0, 10, epoch), in_epoch(10, 20, 6), in_epoch(20, 30, 6)]
     assert spans(fence(mine, ended(10, 5))) == []
     assert spans(fence([in_epoch(0, 10, 5), *mine[1:]], ended(10, 5))) == [(0, 10, 20), (0, 20, 30)]
 
 
 def test_a_range_alone_is_judged_by_its_start() -> None:
-    """Its stager has asked the leader."""
+    """Its stager has looked up the epoch at the leader."""
     assert spans(fence([in_epoch(10, 20, 6)], ended(10, 5))) == [(0, 10, 20)]
     assert spans(fence([in_epoch(0, 5, 2), in_epoch(10, 20, 6)], ended(10, 5))) == [(0, 10, 20)]

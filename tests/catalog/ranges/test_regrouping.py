@@ -1,4 +1,4 @@
-"""What a rewrite makes of ranges: every record is accounted for, or nothing is changed."""
+"""Rewritten ranges account for every record, or nothing changes."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ from tests.support.catalog.memory import file, span
 
 
 def digest_of(offsets: Iterable[int]) -> str:
-    """A sum like that of real digests."""
     return digest_text(sum(pow(7, offset + 1, 1 << 128) for offset in offsets))
 
 
 def stored(start: int, end: int, *, partition: int = 0) -> TranslatedRange:
-    """A range with a file of a record for each offset."""
     one = span(partition, start, end)
     info = file(f"s3://b/orders-{new_id().lower()}.parquet", rows=end - start)
     return replace(one, files=(replace(info, digest=digest_of(range(start, end))),))
@@ -75,7 +73,7 @@ def test_three_files_become_two() -> None:
     assert add_digests(one.digest for one in made) == add_digests(one.digest for one in OLD)
 
 
-def test_one_file_may_hold_ranges_that_are_no_neighbours_and_of_several_partitions() -> None:
+def test_one_file_may_hold_distant_ranges_of_many_partitions() -> None:
     other = stored(5, 9, partition=3)
     one = new_file(record_span(0, 10), record_span(20, 30), record_span(5, 9, partition=3))
     group = RewriteGroup(paths=paths([OLD[0], OLD[2], other]), files=(one,))
@@ -85,7 +83,7 @@ def test_one_file_may_hold_ranges_that_are_no_neighbours_and_of_several_partitio
     assert len({each.id for each in made}) == 3
 
 
-def test_a_range_may_become_several_files_and_one_of_them_others_again() -> None:
+def test_range_splits_into_files_that_are_merged_again() -> None:
     spread_over = (
         new_file(replace(record_span(0, 10), rows=4, digest=digest_of(range(4)))),
         new_file(replace(record_span(0, 10), rows=6, digest=digest_of(range(4, 10)))),
@@ -156,7 +154,7 @@ def test_files_that_only_others_know_cannot_be_mixed_with_ours() -> None:
 
 
 @pytest.mark.parametrize("why", ["erased", "retired"])
-def test_records_of_files_that_only_others_know_cannot_be_left_out_on_purpose(why: str) -> None:
+def test_records_of_foreign_files_cannot_be_left_out(why: str) -> None:
     """Their ranges would expect them, and a refill would bring them back."""
     less = new_file(record_span(0, 10, **{why: 2}))
     group = RewriteGroup(paths=("s3://b/theirs.parquet",), files=(less,), why="asked for")
@@ -168,7 +166,7 @@ def test_records_of_files_that_only_others_know_cannot_be_left_out_on_purpose(wh
     assert done(removed, HELD) == (), "what others had deleted stays expected"
 
 
-def test_missing_rows_stay_expected_and_borders_of_such_ranges_stay() -> None:
+def test_missing_rows_stay_expected_and_their_borders_stay() -> None:
     less = HELD[0].without(left=8, erased=2, lost=0)
     found = RewriteGroup(paths=paths(OLD[:1]), files=(new_file(record_span(0, 10, removed=2)),))
     (one,) = done(found, [less])
@@ -198,7 +196,6 @@ BORDERS = st.lists(st.integers(1, 59), max_size=6, unique=True).map(lambda inner
 def test_any_regrouping_keeps_offsets_counts_and_digests(
     before: list[int], after: list[int], data: st.DataObject
 ) -> None:
-    """Spans that tile the same offsets, spread over any number of files, sharing them; then one record goes astray."""
     old = [stored(start, end) for start, end in pairwise(before)]
     held = [StoredRange.of(one) for one in old]
     spans = [record_span(start, end) for start, end in pairwise(after)]
@@ -224,7 +221,6 @@ def test_any_regrouping_keeps_offsets_counts_and_digests(
 
 
 def test_the_journal_knows_what_the_registry_does() -> None:
-    """An acceptance, then a rewrite of that file, then one of several: in any order of the entries the same."""
     first = rewrite(RewriteGroup(paths=paths(OLD[:1]), files=(new_file(record_span(0, 10, removed=2)),)))
     (path,) = first.new_paths
     merged = new_file(record_span(0, 20, removed=0, retired=0))

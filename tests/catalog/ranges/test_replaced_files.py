@@ -1,4 +1,4 @@
-"""The files that left a table, by its journal: what a rebuilt registry knows of them."""
+"""Replaced files by the journal."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ def test_replaced_files_keep_what_they_had() -> None:
 
 
 def test_files_of_other_engines_are_known_by_their_offsets() -> None:
-    """These had rewritten the recorded files, and a rewrite took theirs."""
     group = merged(paths=("file:///other.parquet",), recorded=(path(FIRST), path(SECOND)))
     files = replaced(commit(group))
     assert files[-1] == ("file:///other.parquet", 0, 20, "B", "compact: commit B")
@@ -64,7 +63,7 @@ def test_files_of_other_engines_are_known_by_their_offsets() -> None:
 
 
 def test_files_of_unknown_ranges_with_deleted_rows_are_not_known() -> None:
-    """Nothing else may have these rows, and known files may be deleted."""
+    """These rows may be nowhere else, and known files may be deleted."""
     group = merged(removed=2, paths=("file:///other.parquet",))
     assert replaced(commit(group)) == []
     assert replaced(commit(merged(paths=("file:///other.parquet",))))[0][0] == "file:///other.parquet"

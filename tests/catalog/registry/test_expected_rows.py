@@ -1,4 +1,4 @@
-"""Accepted spans count only if their rows were accepted in the account."""
+"""Accepted spans need accepted rows in the account."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ SPANS = (0, [[2, 4]], 2, 0)
 
 
 class Answers:
-    """Answers queries by the table that they read."""
-
     def __init__(self, account: list[tuple[Any, ...]], accepted: list[tuple[Any, ...]]) -> None:
         self.files = [("A", 0, 0, 10, "file:///a.parquet", 7, 7, None, 3)]
         self.account, self.accepted = account, accepted
@@ -42,7 +40,6 @@ def interval(*, erased: int = 0, removed: int = 0, lost: int = 0, retired: int =
     ],
 )
 def test_only_rows_accepted_in_the_account_prove_spans(account: list[tuple[Any, ...]], *, is_accepted: bool) -> None:
-    """Three rows are gone. An acceptance of two counts if rows were accepted, not if they were erased or retired."""
     (one,) = expected_ranges(cast("Connection", Answers(account, [SPANS])), TOPIC)
     assert (one.accepted, one.accepted_rows, one.gone) == (((2, 4),) if is_accepted else (), 2 * is_accepted, 3)
     (plain,) = expected_ranges(cast("Connection", Answers(account, [])), TOPIC)

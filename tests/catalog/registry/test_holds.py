@@ -1,4 +1,4 @@
-"""Which records a removal takes out, as the registry asks holds about them."""
+"""Removed records in the check of holds."""
 
 from __future__ import annotations
 

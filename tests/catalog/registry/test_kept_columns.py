@@ -1,4 +1,4 @@
-"""A ledger whose fields go by names, as the journal and the registry keep it."""
+"""Stored ledgers of named fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger as it is read without a lock, while another archiver assigns ids."""
+"""The ledger is read without a lock."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ BEFORE, AFTER = 120, 130
 
 
 class WithARival:
-    """A connection that finds a rival's new columns, made right before the columns are read."""
-
     def __init__(self) -> None:
         self._last_id = BEFORE
         self._rows: list[tuple[Any, ...]] = []
@@ -33,5 +31,5 @@ class WithARival:
 
 
 def test_no_id_of_a_column_that_was_read_is_above_the_last_id() -> None:
-    """The journal keeps that number: an id above it would be assigned once more after a rebuild."""
+    """The journal keeps this number: a higher id would be assigned twice after a rebuild."""
     assert load(cast("Connection", WithARival()), TOPIC).last_id == AFTER

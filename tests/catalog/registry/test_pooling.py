@@ -1,4 +1,4 @@
-"""Poolers that give sessions away are found: by simulated ones here, by PgBouncer in the integration tests."""
+"""Transaction poolers are detected. The integration tests have PgBouncer."""
 
 from __future__ import annotations
 
@@ -16,16 +16,12 @@ from catalog.registry.postgres_errors import registry_errors
 
 
 class Session:
-    """A session of the server, with one setting."""
-
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.setting = ""
 
 
 class Pooler:
-    """Gives clients sessions: each its own, or for each transaction the one that was free last, or first."""
-
     def __init__(self, mode: str, *, sessions: int, round_robin: bool = False) -> None:
         self.mode = mode
         self.free = [Session(pid) for pid in range(1, sessions + 1)]

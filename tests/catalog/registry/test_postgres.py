@@ -38,8 +38,6 @@ def test_statements_of_readers_end_in_time(may_write: bool, seconds: float | Non
 
 
 class Settings:
-    """A connection that keeps what it is set to."""
-
     def __init__(self) -> None:
         self.values: dict[str, str] = {}
 

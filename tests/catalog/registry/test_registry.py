@@ -1,4 +1,4 @@
-"""What makes a call of the registry: one function, one transaction."""
+"""A call of the registry is one transaction."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from catalog.registry.postgres import Connection, Postgres
 
 
 class Transactions:
-    """A Postgres that only keeps account of its transactions; its connections are their numbers."""
-
     def __init__(self) -> None:
         self.ended: list[str] = []
         self.is_open = False

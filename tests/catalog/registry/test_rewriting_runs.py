@@ -1,4 +1,4 @@
-"""Runs are alive between two signs of life, which are minutes apart."""
+"""Runs live between two renewals of their claims."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs blocks of docs/clients.md in Spark, and prints the values that each read. Usage: JARS < BLOCKS, as JSON"""
+"""Runs blocks of docs/clients.md in Spark and prints their values. Usage: JARS < BLOCKS, as JSON."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ def values_of(rows: DataFrame) -> list[str]:
 
 
 def read(spark: SparkSession, block: str) -> list[str]:
-    """The block gives `records`, or a `query` that was started."""
+    """The block defines `records`, or a started `query`."""
     kept: list[str] = []
     names: dict[str, Any] = {"spark": spark, "keep": lambda rows, _: kept.extend(values_of(rows))}
     exec(compile(block, "clients.md", "exec"), names)

@@ -1,4 +1,4 @@
-"""Spark's Kafka source as a reader, in one batch or as a stream. Usage: JARS read|stream ADDRESS TOPIC"""
+"""Reads with Spark's Kafka source. Usage: JARS read|stream ADDRESS TOPIC."""
 
 import base64
 import json

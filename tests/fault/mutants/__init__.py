@@ -1,1 +1,1 @@
-"""Mended holes as patches: the tests must notice each of them."""
+"""Fixed bugs as patches that the tests must notice."""

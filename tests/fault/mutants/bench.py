@@ -1,4 +1,4 @@
-"""Mutants on trial: a patched copy of the tree, with rounds and tests on one stack."""
+"""Tries mutants on a patched copy of the tree."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ _LEFT_OUT: Final = (".git", ".venv", "__pycache__", "*.c", ".*_cache", "build", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What noticed a mutant: rounds and tests, the failed ones, and the first message."""
-
     name: str
     hole: str
     rounds: int
@@ -35,14 +33,12 @@ class Outcome:
 
 
 class Bench:
-    """Tries mutants. `stack` is a folder with three brokers up."""
-
     def __init__(self, scratch: Path, stack: Path) -> None:
         self._scratch = scratch
         self._stack = stack
 
     def outcome(self, mutant: Mutant) -> Outcome:
-        """Raise RuntimeError if the same rounds fail without the mutant, or there is no verdict."""
+        """Raise RuntimeError if the rounds fail without the mutant, or there is no verdict."""
         tree = self._copy(mutant.name)
         mutant.apply(tree)
         try:

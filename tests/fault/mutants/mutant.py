@@ -1,4 +1,4 @@
-"""A mutant: a patch with lines that name the hole, and the rounds and tests that must notice it."""
+"""A mutant: a patch whose header names the tests that must notice it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ _SUFFIX: Final = ".patch"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """`rounds` are kinds of faults, `tests` are pytest's."""
-
     patch: Path
     hole: str
     rounds: tuple[str, ...]
@@ -29,7 +27,7 @@ class Mutant:
         return bool(self.rounds) or any(test.startswith(("tests/integration/", "tests/chaos/")) for test in self.tests)
 
     def apply(self, tree: Path, *, only_check: bool = False) -> None:
-        """Apply the patch. Raises CalledProcessError if it doesn't fit."""
+        """Raise CalledProcessError if the patch doesn't fit."""
         command = ["git", "apply", "-C1", "--recount", *(["--check"] if only_check else []), str(self.patch)]
         subprocess.run(command, cwd=tree, check=True, capture_output=True, text=True)
 

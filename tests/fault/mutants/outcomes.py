@@ -1,4 +1,4 @@
-"""Outcomes of mutants, as JSON between runs, and as a table."""
+"""Outcomes of mutants as JSON and as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer process that reads a topic repeatedly, as fast as it can.
+"""A consumer process that reads a topic repeatedly at full speed.
 
 Usage: fast_reader.py OPTIONS, a JSON object with `bootstrap`, `topic`, `ends`, `log`. Each second it logs the time in
 ns and the total of records. It ends if an offset isn't the next.

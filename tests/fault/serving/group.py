@@ -1,4 +1,4 @@
-"""A group of member processes: they join, leave, are killed and suspended, and observed by their journals."""
+"""A group of member processes."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ LEAVE_S = 30.0
 
 
 class Group:
-    """Members of one group, with journals in `folder`."""
-
     def __init__(
         self, folder: Path, *, bootstrap: str, name: str, topic: str, protocol: str, per_second: float, partitions: int
     ) -> None:
@@ -110,7 +108,6 @@ class Group:
         return self._journals
 
     def is_settled(self) -> bool:
-        """Whether each partition has one member, and, if there are enough, each member a partition."""
         view = self.view()
         held = [partition for each in view.values() for partition in each.has]
         if len(held) != len(self._partitions) or set(held) != self._partitions:
@@ -121,12 +118,10 @@ class Group:
         return {name: sorted(each.has) for name, each in self.view().items()}
 
     def settles(self, seconds: float) -> float | None:
-        """Return the seconds until it is settled, or None."""
         began = time.monotonic()
         return time.monotonic() - began if comes_true(self.is_settled, seconds, every=LOOK_S) else None
 
     def gets_records(self, ends: Mapping[int, int], seconds: float) -> list[str]:
-        """Wait until each member got a record, and return members without."""
         since = time.monotonic_ns()
 
         def waiting() -> list[str]:

@@ -1,4 +1,4 @@
-"""A member's journal, and the member's state."""
+"""A member's journal and the state it proves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 
 
 def lines_of(path: Path) -> Iterator[list[Any]]:
-    """Yield whole lines of a journal."""
     if path.exists():
         for line in path.read_bytes().split(b"\n")[:-1]:
             yield json.loads(line)

@@ -1,4 +1,4 @@
-"""Judges members' journals: nothing lost, and nothing repeated except uncommitted records.
+"""Judges members' journals: nothing lost, only uncommitted records repeated.
 
 A new owner begins at the last commit.
 """
@@ -58,17 +58,15 @@ class _Commits:
         self._sent = _Highest(sent)
 
     def least(self, at: int) -> int:
-        """Return the group's lowest possible offset, by acknowledged commits."""
+        """Return the lowest possible offset, by acknowledged commits."""
         return self._acknowledged.before(at)
 
     def most(self, at: int) -> int:
-        """Return the group's highest possible offset, by sent commits."""
+        """Return the highest possible offset, by sent commits."""
         return self._sent.before(at)
 
 
 class _Highest:
-    """The highest offset noted before a time, or 0."""
-
     def __init__(self, told: Iterable[tuple[int, int]]) -> None:
         self._times, self._highest = [], [0]
         for at, offset in sorted(told):
@@ -80,7 +78,7 @@ class _Highest:
 
 
 def judge(journals: Sequence[Path], ends: Mapping[int, int]) -> Verdict:
-    """Judge the journals. `ends` are the numbers of records by partition."""
+    """`ends` are the numbers of records by partition."""
     notes = {path.name: list(lines_of(path)) for path in journals}
     verdict = Verdict(records=sum(ends.values()))
     commits = _commits(notes, verdict)
@@ -128,7 +126,6 @@ def _went_back(partition: int, acknowledged: Iterable[tuple[str, Commit]], known
 
 
 def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], verdict: Verdict) -> None:
-    """Check that partitions continue without gap or repeat, and begin at the group's offset."""
     since: dict[int, int] = {}
     following: dict[int, int] = {}
     none = _Commits([], [])

@@ -1,4 +1,4 @@
-"""Nodes are killed under load, one after another, while the archive grows."""
+"""Nodes are killed in turn under load."""
 
 from __future__ import annotations
 
@@ -96,7 +96,6 @@ class Growing:
 
 
 def not_settled(groups: list[Group], when: str) -> list[str]:
-    """Wait for the groups, and return troubles of unsettled ones."""
     return [
         f"{group.name}: partitions weren't shared {when}: {group.shares()}"
         for group in groups
@@ -107,7 +106,6 @@ def not_settled(groups: list[Group], when: str) -> list[str]:
 def killed_nodes(
     stack: Stack, folder: Path, *, minutes: float, every: float, seed: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Kill nodes for `minutes`, let the groups finish, and judge."""
     records = int(PER_SECOND * MEMBERS * 60 * minutes)
     scene = Scene(stack, partitions=PARTITIONS, records=records, size=RECORD_BYTES, serve={"refresh": "500ms"})
     wrong: list[str] = []

@@ -1,4 +1,4 @@
-"""A member process that may be killed or suspended: it notes records before it commits them.
+"""A member process that notes records before it commits them.
 
 Usage: member.py OPTIONS, a JSON object with `bootstrap`, `group`, `topic`, `protocol`, `per_second`, `log`, `drain`.
 Once the file `drain` exists it reads at full speed; SIGTERM makes it leave. Lines of the log are JSON lists: event,

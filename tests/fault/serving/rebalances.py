@@ -1,4 +1,4 @@
-"""Groups whose members join, leave, die and are suspended in rounds: all is read, and no member gets stuck."""
+"""Rounds of joining, leaving, dying and suspended members."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def rebalances(
     seed: int,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Play rounds on `groups` groups at once; each takes at most fifty."""
+    """Play at most fifty rounds on each group, all groups at once."""
     a_group = min(50, max(1, rounds // groups))
     per_second = 50.0
     records = max(4_800, int(per_second * members * a_group * SECONDS_A_ROUND))

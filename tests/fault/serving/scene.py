@@ -1,4 +1,4 @@
-"""An archived topic of numbered records, which may grow while it is served."""
+"""An archived topic of numbered records."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Slow consumers and idle connections: the server's memory stays flat, and fast consumers keep their pace.
+"""Slow consumers and idle connections: memory stays flat, and fast consumers keep their pace.
 
-Slow clients take processor time from fast ones, so the same is played at the broker for comparison.
+Slow clients also take processor time, so the broker plays the same for comparison.
 """
 
 from __future__ import annotations
@@ -119,7 +119,6 @@ class Pollers:
 
 @contextmanager
 def fast_readers(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Path]]:
-    """Yield the logs of processes that read as fast as they can, each a part of the partitions."""
     program = Path(__file__).with_name("fast_reader.py")
     logs, running = [], []
     try:
@@ -139,7 +138,6 @@ def fast_readers(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Pa
 
 
 def rate(logs: list[Path], first: float, last: float) -> float:
-    """Return all readers' records per second between two times."""
     sums = 0.0
     for log in logs:
         notes = [tuple(map(int, line.split())) for line in log.read_text().splitlines() if line.count(" ") == 1]
@@ -151,8 +149,6 @@ def rate(logs: list[Path], first: float, last: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Played:
-    """Fast consumers alone, beside slow ones, and alone again."""
-
     before: float
     began: float
     ended: float
@@ -182,7 +178,6 @@ class Played:
         }
 
     def wrong(self, idle: int) -> list[str]:
-        """Return slow consumers' findings, and lost connections."""
         lost = [f"{idle - self.alive} of {idle} idle connections were gone"] if self.alive != idle else []
         return [*self.readers.wrong, *self.pollers.wrong, *lost]
 
@@ -198,7 +193,6 @@ def played(
     say: Callable[[str], None],
     may_be_cut: bool = False,
 ) -> Played:
-    """Play fast consumers alone, beside slow ones for `minutes`, and alone again."""
     polled = round(slow * POLLED_SLOWLY)
     folder.mkdir(exist_ok=True)
     with fast_readers(bootstrap, scene, folder) as logs:
@@ -246,7 +240,6 @@ def played(
 def slow_consumers(
     stack: Stack, folder: Path, *, minutes: float, slow: int, idle: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Play at the server, and more briefly at the broker."""
     scene = Scene(stack, partitions=PARTITIONS, records=RECORDS, size=RECORD_BYTES, serve=SERVE)
     with Nodes(scene.config, 1, log=folder / "server.log") as nodes, Memory(nodes.pid(0)) as memory:
         ours = played(nodes.bootstrap, scene, folder / "ours", minutes=minutes, slow=slow, idle=idle, say=say)

@@ -1,4 +1,4 @@
-"""Consumers that read slowly, and idle connections, as tasks of one process."""
+"""Slow consumers and idle connections, as tasks of one process."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ SECONDS = 30.0
 
 
 class SlowReaders:
-    """Slow consumers and idle connections while a block runs.
-
-    With `may_be_cut` the last batch may be truncated: brokers send bytes up to the limit.
-    """
+    """With `may_be_cut` the last batch may be truncated: brokers send bytes up to the limit."""
 
     def __init__(
         self,
@@ -141,7 +138,6 @@ class SlowReaders:
         return bytes(found.records or b"")
 
     def _checked(self, records: bytes, partition: int, offset: int) -> int:
-        """Return the offset after whole batches, which must be adjacent."""
         at = 0
         while at < len(records):
             if self._may_be_cut and at and at + _length(records, at) > len(records):

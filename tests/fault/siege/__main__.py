@@ -94,7 +94,6 @@ def pace(logs: Mapping[Path, list[Noted]], phases: list[tuple[str, float, float]
 
 @contextmanager
 def members(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Path]]:
-    """Yield the logs of the group's processes."""
     logs, running = [], []
     try:
         for number in range(MEMBERS):
@@ -126,7 +125,6 @@ def attacked(port: int, kinds: Path, connections: int, seed: int) -> Iterator[Co
 
 
 def second_config(config: Path, path: Path) -> Path:
-    """Write the configuration of a server of the same archive: attacks cost it as much as the first one."""
     document = tomllib.loads(config.read_text("utf-8"))
     document["serve"]["cluster_id"] = "idle"
     path.write_text(to_toml(document), "utf-8")
@@ -137,7 +135,6 @@ def second_config(config: Path, path: Path) -> Path:
 def siege(
     stack: Stack, folder: Path, *, minutes: float, connections: int, seed: int, say: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Play phases in turns for `minutes`."""
     serve = {"cluster_id": "siege", "refresh": "1s"}
     scene = Scene(stack, partitions=PARTITIONS, records=RECORDS, size=RECORD_BYTES, serve=serve)
     idle = second_config(scene.config, folder / "idle.toml")

@@ -1,8 +1,8 @@
 """A siege's hostile clients, in one process.
 
 Usage: `python -m tests.fault.siege.attackers PORT ATTACKS CONNECTIONS SEED`, with a file of pickled attacks. It prints
-"attacking" at the start. Connections change attacks every few seconds. When standard input ends, it prints what was
-sent as JSON.
+"attacking" at the start. Connections change attacks every few seconds. When standard input ends, it prints counts of
+sent attacks as JSON.
 """
 
 from __future__ import annotations

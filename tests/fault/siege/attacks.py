@@ -44,7 +44,6 @@ def attacks(topic: str) -> Mapping[str, Attack]:
 
 
 def rounds(names: Sequence[str], connections: int, seed: int) -> Iterator[list[str]]:
-    """Draw an attack per connection for each round. Each attack occurs in each round."""
     drawn = random.Random(seed)
     while True:
         chosen = [names[number % len(names)] for number in range(connections)]

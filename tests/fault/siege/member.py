@@ -27,7 +27,6 @@ class Positions:
     repeated: int = 0
 
     def take(self, partition: int, offset: int) -> bool:
-        """Count a record. True for the last one of its partition, which begins again."""
         self.count += 1
         expected = self.following.get(partition, offset)
         self.missing += max(0, offset - expected)

@@ -1,6 +1,6 @@
-"""The judge of records: compares readings with each other and with acknowledgements.
+"""Compares records of different readings, as Jepsen's workload for Kafka.
 
-As in Jepsen's workload for Kafka: lost, doubled, reordered, aborted, phantom and changed records. Pure.
+Lost, doubled, reordered, aborted, phantom and changed records.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class Anomaly:
 
 
 def compare(where: str, expected: Sequence[Seen], found: Sequence[Seen], ledger: Ledger, topic: str) -> list[Anomaly]:
-    """Return the differences of `found`, as read, from Kafka's `expected`."""
     wanted = {(record.partition, record.offset): record for record in expected}
     had = Counter((record.partition, record.offset) for record in found)
     strange = [place for place in had if place not in wanted]
@@ -84,7 +83,6 @@ def compare(where: str, expected: Sequence[Seen], found: Sequence[Seen], ledger:
 
 
 def hold_against_ledger(where: str, found: Iterable[Seen], ledger: Ledger, topic: str) -> list[Anomaly]:
-    """Return what producers were promised and `found` lacks."""
     there = {(topic, record.partition, record.offset): (record.key, record.value) for record in found}
     broken = [
         place for place, payload in ledger.acknowledged.items() if place[0] == topic and there.get(place) != payload

@@ -1,4 +1,4 @@
-"""A round in progress: jobs' outcomes, faults, verdicts."""
+"""A round in progress."""
 
 from __future__ import annotations
 
@@ -66,7 +66,6 @@ class Course:
         return ending
 
     def heal(self) -> None:
-        """Archive everything, without faults."""
         for _ in range(HEALING_RUNS):
             ending = self.run()
             if ending.succeeded:
@@ -86,7 +85,6 @@ class Course:
                 self.told(topic, ending)
 
     def told(self, topic: str, ending: Ending) -> None:
-        """Check that exit code and `status` report the trouble."""
         silent = [] if ending.exit_code == 1 else [f"exit code {ending.exit_code}"]
         if not problems(self.scene.direct, topic):
             silent.append("status")
@@ -122,7 +120,6 @@ class Course:
         self.anomalies += verdict.anomalies
 
     def found_midway(self, verdict: Verdict) -> None:
-        """Take a verdict on the archive in the middle of a round; missing records must be reported."""
         self.found(verdict)
         lost = [anomaly for anomaly in verdict.anomalies if anomaly.defect is Defect.LOST]
         for subject in self.scene.subjects:

@@ -1,4 +1,4 @@
-"""Rounds with a special course: losses that must be named, and repairs."""
+"""Rounds with reported losses and repairs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def catalog_away(course: Course, fault: faults.CatalogAway) -> None:
 
 
 def registry_lost(course: Course, fault: faults.RegistryLost) -> None:
-    """Kill a job and lose the database: archiving refuses until `registry rebuild`."""
     course.strike(fault, struck=course.run(fault=f"{fault.point}:kill@1").killed)
     course.scene.lose_registry()
     course.stopped(course.run(), "RegistryBehind", *course.every_topic)
@@ -50,7 +49,6 @@ def registry_lost(course: Course, fault: faults.RegistryLost) -> None:
 
 
 def registry_split(course: Course, fault: faults.RegistrySplit) -> None:
-    """Two archivers with separate registries: only the table decides."""
     scene = course.scene
     with running(course.job(fault=f"{fault.point}:stop@1"), scene.folder) as job:
         if job.stops(STEP_SECONDS):
@@ -65,7 +63,6 @@ def registry_split(course: Course, fault: faults.RegistrySplit) -> None:
 
 
 def others_expire(course: Course, fault: faults.OthersExpire) -> None:
-    """The table's history no longer shows which commit brought the staged ranges."""
     course.strike(fault, struck=course.run(fault=f"{fault.point}:kill@1").killed)
     for subject in course.scene.subjects:
         table = subject.stack.catalog().load_table(subject.table)
@@ -78,7 +75,6 @@ def others_expire(course: Course, fault: faults.OthersExpire) -> None:
 
 
 def orphans_removed(course: Course, fault: faults.OrphansRemoved) -> None:
-    """Clean up after a dead job: nothing that is needed may go."""
     catalog = course.scene.ground.catalog
     if fault.point is None:
         catalog.delivery = course.noise.choice((Delivery.BEFORE_NEXT_LOAD, Delivery.BY_HAND))
@@ -127,7 +123,6 @@ def records_deleted(course: Course, fault: faults.RecordsDeleted) -> None:
 
 
 def log_cut(course: Course, fault: faults.LogCut) -> None:
-    """The log is shorter than the archive and diverges: the partition stops for good."""
     scene, subject = course.scene, course.scene.first
     course.heal()
     course.verified(judge(scene))
@@ -153,7 +148,6 @@ def log_cut(course: Course, fault: faults.LogCut) -> None:
 
 
 def topic_recreated(course: Course, fault: faults.TopicRecreated) -> None:
-    """A recreated topic is refused, and nothing changes."""
     scene, subject = course.scene, course.scene.first
     course.heal()
     course.verified(judge(scene))

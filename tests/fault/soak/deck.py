@@ -1,7 +1,6 @@
-"""A deck of all kinds of faults, shuffled by a seed and dealt by number.
+"""A deck of all faults, shuffled by a seed.
 
-Every step and fault comes once per pass. The second pass adds faults of several steps, the third several brokers and
-other writers.
+The first pass has each step and fault once, the second faults of several steps, the third several brokers.
 """
 
 from __future__ import annotations
@@ -53,8 +52,6 @@ _LATE = (Delivery.BEFORE_NEXT_LOAD, Delivery.BEFORE_NEXT_COMMIT, Delivery.AFTER_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """A numbered round. `noise` makes its records."""
-
     number: int
     faults: tuple[Fault, ...]
     noise: Random
@@ -71,12 +68,10 @@ def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _:
 
 
 def kinds(*, allowed: Callable[[Fault], bool] = lambda _: True) -> tuple[type[Fault], ...]:
-    """Return the kinds of allowed faults."""
     return tuple(sorted({type(card) for card in _cards(_LAST_TURN) if allowed(card)}, key=lambda kind: kind.__name__))
 
 
 def _turn(number: int) -> tuple[int, int]:
-    """Return the pass that a round belongs to, and its place there."""
     turn, place = 0, number
     while place >= (cards := len(_cards(turn))):
         turn, place = turn + 1, place - cards
@@ -280,7 +275,6 @@ def _stale() -> list[Fault]:
 
 
 def _second(first: Fault, noise: Random) -> Fault | None:
-    """Draw another fault for the same run, if the first permits one."""
     wanted, choice = noise.random() < PAIRED, noise.random()
     if not wanted:
         return None

@@ -1,4 +1,4 @@
-"""Rounds on changing leaders: unclean elections, and elections within transactions."""
+"""Rounds with unclean elections, and elections within transactions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.kafka.brokers import NODES, eventually
 
 
 def unclean_election(course: Course, fault: faults.UncleanElection) -> None:
-    """Archived and lost records stop the partition for good; planned ones are archived as the log now has them."""
+    """Archived and lost records stop the partition for good; planned ones are archived as the log now is."""
     scene, subject, brokers, noise = course.scene, course.scene.first, course.brokers, course.noise
     course.heal()
     course.verified(judge(scene))
@@ -56,7 +56,7 @@ def _elect(course: Course, topic: str, partition: int, *, leader: int, stale: in
 
 
 def transaction_outlives(course: Course, fault: faults.TransactionOutlives) -> None:
-    """Records in one leader epoch and the marker in the next: the archive continues."""
+    """Records have one leader epoch, the marker the next: the archive continues."""
     subject = course.scene.first
     subject.workload.leave_open(course.noise, subject.partitions)
     course.brokers.turn_leaders(course.topics, by=course.noise.choice((1, 2)))

@@ -1,6 +1,6 @@
-"""The faults, as a closed union of values.
+"""The faults, as a closed union.
 
-Results keep the names of kinds and parameters: don't rename them.
+Results keep names of kinds and parameters: don't rename them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Server = Literal["kafka", "postgres", "seaweedfs"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KillAtPoint:
-    """SIGKILL at a step: of the driver, or of a Spark worker for a task's step."""
+    """SIGKILL of the driver, or of a Spark worker at a task's step."""
 
     point: FaultPoint
     passage: int = 1
@@ -34,23 +34,17 @@ class KillLater:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
-    """SIGTERM: the job must end in order."""
-
     seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overtaken:
-    """A job is suspended at a step while another one archives everything."""
-
     point: FaultPoint
     passage: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rivals:
-    """Archivers on the same topics at once, without the lease."""
-
     count: int
 
 
@@ -66,8 +60,6 @@ class CommitFails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLate:
-    """The catalog gets a commit after its client gave up or died."""
-
     delivery: Delivery
     killed: bool
 
@@ -83,7 +75,7 @@ class StaleLoad:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogAway:
-    """The catalog is away for whole runs; then `reconcile`, which may be `killed` at a step."""
+    """The catalog is away for whole runs; `reconcile` may be `killed` at a step."""
 
     runs: int
     killed: FaultPoint | None = None
@@ -98,8 +90,6 @@ class StoreFails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRestarts:
-    """A server ends during a job's step, and returns."""
-
     server: Server
     point: FaultPoint
     killed: bool
@@ -107,8 +97,6 @@ class ServerRestarts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStalls:
-    """A server is suspended for some seconds during a job's step."""
-
     server: Server
     point: FaultPoint
     seconds: float
@@ -124,15 +112,13 @@ class RegistryLost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySplit:
-    """A job is suspended while a rebuilt registry's archiver archives everything."""
+    """A job is suspended while an archiver with a rebuilt registry archives everything."""
 
     point: FaultPoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OthersExpire:
-    """A job is killed; another writer commits and expires all earlier snapshots."""
-
     point: FaultPoint
 
 
@@ -145,7 +131,7 @@ class OrphansRemoved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogCut:
-    """An unclean leader's log ends before the archive's end; `regrown` by other records."""
+    """An unclean leader's log is shorter than the archive, or `regrown` with other records."""
 
     regrown: bool
 
@@ -158,8 +144,7 @@ class RecordsDeleted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicRecreated:
-    """The topic is recreated."""
+class TopicRecreated: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,7 +165,7 @@ class RollingRestart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncleanElection:
-    """A stale replica leads: what it lacks was `archived`, or only planned."""
+    """A stale replica leads; its missing records were `archived`, or only planned."""
 
     archived: bool
 
@@ -211,8 +196,6 @@ class RowsDeleted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactKilled:
-    """`archiver compact` is killed or suspended `beside` an archiver, and run again."""
-
     point: FaultPoint
     beside: bool = False
 
@@ -221,7 +204,7 @@ class CompactKilled:
 class RetireRaces:
     """A job is killed at a step, or suspended `beside` another, and run again.
 
-    `expire` removes whole files, `edge` rows of files too; `compact` and `archive` are overtaken by removals.
+    `expire` removes whole files, `edge` also rows of files; removals overtake `compact` and `archive`.
     """
 
     job: Literal["expire", "edge", "erase", "compact", "archive"]
@@ -231,7 +214,7 @@ class RetireRaces:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetiredBeneath:
-    """Records are retired before a reader reaches them: it must not skip them."""
+    """Records are retired before a reader gets there: it must not skip them."""
 
     reader: Literal["consumer", "export"]
 
@@ -253,7 +236,7 @@ class StoreEmpty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManyTopics:
-    """One job archives more topics than Postgres gives connections; `killed` at its twentieth step."""
+    """More topics than Postgres allows connections; `killed` at its twentieth step."""
 
     count: int
     killed: FaultPoint | None = None
@@ -261,7 +244,7 @@ class ManyTopics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialsExpire:
-    """Vended credentials that allow `uses` requests of uploads, for a job of `records` records of 2 KB.
+    """Vended credentials allow `uses` upload requests; the job has `records` records of 2 KB.
 
     Two uploads run at once, so two uses are the least.
     """
@@ -323,7 +306,6 @@ def ends_topic(fault: Fault) -> bool:
 
 
 def restarts_servers(fault: Fault) -> bool:
-    """Whether it needs separate servers."""
     return isinstance(fault, ServerRestarts | ServerStalls | LogCut | RollingRestart | UncleanElection)
 
 
@@ -332,7 +314,6 @@ def on_cluster(fault: Fault) -> bool:
 
 
 def is_quick(fault: Fault) -> bool:
-    """Whether a round takes seconds on a shared stack with one broker."""
     if isinstance(fault, StoreFails) and (fault.fault is ObjectFault.SILENCE or fault.times > 3):
         return False
     return not (isinstance(fault, ManyTopics) or on_spark(fault) or restarts_servers(fault) or on_cluster(fault))

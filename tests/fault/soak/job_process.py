@@ -1,4 +1,4 @@
-"""A job's process: one command with short patience; results are in files beside its log."""
+"""A job's process: one command with short patience."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ CATALOG_TIMEOUT_SECONDS = 3.0
 
 
 def run(job: Job, base: Path) -> None:
-    """Do the job and exit: 0 on success, else 1. Logs to `base`.log."""
     with base.with_suffix(".log").open("wb") as log:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(log.fileno(), stream.fileno())

@@ -1,4 +1,4 @@
-"""Jobs in killable processes, forked from a server with all imports."""
+"""Jobs in killable processes, forked from a server."""
 
 from __future__ import annotations
 
@@ -60,8 +60,6 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """A job's message about a topic or partition."""
-
     topic: str
     partition: int | None
     kind: str
@@ -85,7 +83,6 @@ class Ending:
 
     @property
     def unforeseen(self) -> bool:
-        """Whether it failed without one of the archiver's errors."""
         if self.exit_code == 1:
             return not self.failures or any("nobody foresaw" in failure.text for failure in self.failures)
         return self.exit_code not in {0, -signal.SIGKILL, -signal.SIGTERM}
@@ -122,7 +119,7 @@ class Running:
             psutil.Process(self._pid).resume()
 
     def stops(self, seconds: float) -> bool:
-        """Whether it suspends itself by ARCHIVER_FAULT before it ends."""
+        """Whether ARCHIVER_FAULT suspends it before its end."""
 
         def status() -> str:
             try:
@@ -138,7 +135,7 @@ class Running:
         return not self._process.is_alive()
 
     def ending(self, seconds: float) -> Ending:
-        """Wait for the end. A hanging job is killed; TimeoutError has its log and position."""
+        """Wait for the end. A hanging job is killed: TimeoutError has its log and position."""
         if not self.ends(seconds):
             psutil.Process(self._pid).send_signal(TELLS)
             self.ends(_TELLING_SECONDS)

@@ -1,4 +1,4 @@
-"""Acknowledged records by offset, and the outcomes of transactions."""
+"""Acknowledged records by offset, and outcomes of transactions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ Payload: TypeAlias = tuple[bytes | None, bytes | None]
 
 @dataclass(slots=True)
 class Ledger:
-    """Acknowledged records, and the places of aborted ones. Unacknowledged records are in neither."""
-
     acknowledged: dict[Place, Payload] = field(default_factory=dict)
     aborted: set[Place] = field(default_factory=set)
 

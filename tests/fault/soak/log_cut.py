@@ -1,4 +1,4 @@
-"""Truncates a log on disk, as an unclean election would.
+"""Truncates a log on disk as an unclean election would.
 
 With one broker: a shorter log and a new leader epoch.
 """
@@ -12,9 +12,9 @@ _HEADER = struct.Struct(">qi")
 
 
 def cut_log(folder: Path, before: int) -> int:
-    """Truncate the log of a stopped broker at or before offset `before`. Return its end.
+    """Truncate the log of a stopped broker at or before offset `before`, and return its end.
 
-    Indexes and producers' state are removed; the broker rebuilds them.
+    The broker rebuilds the removed indexes and producers' state.
     """
     segments = sorted(folder.glob("*.log"))
     end = 0

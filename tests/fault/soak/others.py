@@ -1,4 +1,4 @@
-"""Rounds on other writers of table and store: everything is reported and comes back."""
+"""Rounds on other writers of table and store."""
 
 from __future__ import annotations
 
@@ -81,7 +81,6 @@ def spec_changed(course: Course, fault: faults.SpecChanged) -> None:
 
 
 def store_empty(course: Course, fault: faults.StoreEmpty) -> None:
-    """An empty store counts as unavailable: staged files are committed once it is back."""
     scene, store = course.scene, course.scene.ground.store
     course.run(fault=f"{FaultPoint.AFTER_STAGE}:kill@1")
     if fault.deleted:

@@ -28,7 +28,6 @@ SUMMED_EVERY = 2
 
 
 def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, whole: bool) -> RoundResult:
-    """Play a round. `whole`: read everything again at the end."""
     started = time.monotonic()
     course = Course(scene, brokers, dealt.noise)
     _produce(course)
@@ -56,7 +55,6 @@ def play(dealt: Round, scene: Scene, brokers: Brokers | None, *, topic: int, who
 
 
 def _sum_up(scene: Scene) -> None:
-    """Sum up all journals, young entries too."""
     config = load_config(scene.direct)
     if config.archive.journal is None:
         return
@@ -107,7 +105,6 @@ _COURSES: Final[Mapping[type[faults.Fault], Callable[[Course, Any], None]]] = {
 
 
 def _go(course: Course, dealt: Round) -> None:
-    """Run the faults and everything up to the verdict."""
     first = dealt.faults[0]
     if (own := _COURSES.get(type(first))) is not None:
         own(course, first)
@@ -129,7 +126,6 @@ def _befall(course: Course, dealt: Round) -> None:
 
 
 def _heal(course: Course, dealt: Round) -> None:
-    """Heal: what is archived must be right, and the rest follows."""
     scene = course.scene
     scene.ground.catalog.calm()
     scene.ground.store.calm()

@@ -1,4 +1,4 @@
-"""A topic in one shape from the broker, from a replay, and from the table by pyiceberg."""
+"""A topic by the broker, a replay, and pyiceberg."""
 
 from __future__ import annotations
 
@@ -52,7 +52,6 @@ def of_replay(config: Path, topic: str, starts: Starts) -> dict[int, list[Seen]]
 
 
 def of_rows(table: Table, tasks: Iterable[FileScanTask]) -> Iterator[Seen]:
-    """Yield the rows of files, in their order. Values only if they are raw."""
     scan = ArrowScan(table.metadata, table.io, table.schema(), AlwaysTrue())
     for task in tasks:
         for row in scan.to_table([task]).to_pylist():
@@ -96,7 +95,6 @@ def _row(row: Mapping[str, Any]) -> Seen:
 
 
 def _value(value: Mapping[str, Any]) -> bytes | None:
-    """Return raw bytes, or encode messages of strings by hand."""
     raw: bytes | None = value["__raw__"]
     if raw is not None or "f1" not in value:
         return raw

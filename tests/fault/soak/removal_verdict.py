@@ -1,4 +1,4 @@
-"""The verdict after removals: removed records are gone, held ones stay, and all sources agree."""
+"""The verdict after removals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ _SHOWN = 5
 
 
 def judge_removed(scene: Scene) -> Verdict:
-    """All other records are there once, byte for byte; removed ones are reported as removed only."""
     verdict = judge_verified(scene, verdict=judge_rewritten(scene))
     anomalies = [*verdict.anomalies]
     for subject in scene.subjects:
@@ -39,7 +38,6 @@ def judge_removed(scene: Scene) -> Verdict:
 
 
 def _told(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
-    """Table, registry and journal agree on starts, and no removed file waits for its end."""
     config = load_config(scene.direct)
     with _archived(config) as (registry, catalog):
         archived = find_archived(config, subject.topic, registry=registry, catalog=catalog)
@@ -62,8 +60,6 @@ def _archived(config: Config) -> Iterator[tuple[Registry, TableCatalog]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A hold's records in store and table when it was placed."""
-
     subject: Subject
     hold_id: str
     in_store: frozenset[tuple[int, int]]
@@ -104,8 +100,6 @@ def _places(rows: pa.Table) -> set[tuple[int, int]]:
 
 @dataclass(slots=True, kw_only=True)
 class Reading:
-    """A replay in progress: what it gave, and what existed at its start."""
-
     stream: Generator[pa.RecordBatch, None, None]
     given: list[pa.RecordBatch]
     there: dict[int, tuple[bytes | None, bytes | None]]
@@ -121,7 +115,6 @@ class Reading:
             yield cls(stream=stream, given=[next(stream)], there=there, partition=partition)
 
     def ended(self, subject: Subject) -> list[Anomaly]:
-        """Read the rest: everything in order, without removed records only."""
         self.given += self.stream
         found = [
             (row["offset"], (row["key"], row["value"]))

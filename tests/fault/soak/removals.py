@@ -1,4 +1,4 @@
-"""Rounds on retention, legal holds and erasure, killed or beside other jobs."""
+"""Rounds on retention, legal holds and erasure."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ class _Wish:
 
 
 def retire_races(course: Course, fault: faults.RetireRaces) -> None:
-    """A removal is killed, suspended or overtakes a job; then it is completed."""
     scene, subject = course.scene, course.scene.first
     for _ in range(_COMMITS):
         course.produce(60)
@@ -82,7 +81,6 @@ def retire_races(course: Course, fault: faults.RetireRaces) -> None:
 
 
 def retired_beneath(course: Course, fault: faults.RetiredBeneath) -> None:
-    """A reader reaches retired records: it raises, or gives all of them."""
     scene, subject = course.scene, course.scene.first
     for _ in range(_COMMITS):
         course.produce(60)
@@ -149,7 +147,6 @@ def _wish(course: Course, subject: Subject, *, whole_files: bool) -> _Wish:
 
 
 def _deleting(course: Course, orphan_grace: str = "0s") -> Path:
-    """Removed files go at once, dead jobs' uploads after `orphan_grace`."""
     text = course.scene.config.read_text()
     known = '"orphan_grace" = "0s"\n'
     assert known in text
@@ -188,9 +185,9 @@ def _run(course: Course, job: Job) -> Ending:
 
 
 def _beside(course: Course, config: Path, wish: _Wish, fault: faults.RetireRaces) -> Held | None:
-    """Do something else while the job is suspended. Returns a placed hold.
+    """Act while the job is suspended. Returns a placed hold.
 
-    An erasure waits for the job's end, because its later uploads aren't a dead job's.
+    An erasure waits for the job's end: its later uploads aren't a dead job's.
     """
     match fault.beside:
         case "archive":
@@ -217,7 +214,6 @@ def _placed(course: Course, wish: _Wish, offsets: range) -> Held:
 
 
 def _under_hold(course: Course, job: Job, held: Held) -> None:
-    """Held records stay until the release."""
     course.anomalies += held.missed("after the job")
     again = _run(course, job)
     if not again.succeeded and {failure.kind for failure in again.failures} - {"RecordsHeld", "unfinished"}:

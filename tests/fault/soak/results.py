@@ -1,4 +1,4 @@
-"""Outcomes of rounds as JSON, a line per round, so that a run can be resumed."""
+"""Outcomes of rounds, a line of JSON each."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ WRONG = "wrong"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundResult:
-    """A round: faults and whether they struck, jobs' outcomes in order, checks and anomalies."""
-
     number: int
     topic: int
     faults: tuple[dict[str, Any], ...]

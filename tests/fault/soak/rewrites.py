@@ -1,4 +1,4 @@
-"""Rounds on rewrites: kills change no record, and a second run completes the work."""
+"""Rounds on rewrites that are killed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ _LOADS = 2
 
 
 def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
-    """Compact beside archiving: everything is as before or done, and the registry agrees."""
     scene = course.scene
     for _ in range(_COMMITS):
         course.produce(60)
@@ -45,7 +44,6 @@ def compact_killed(course: Course, fault: faults.CompactKilled) -> None:
 
 
 def stale_load(course: Course, fault: faults.StaleLoad) -> None:
-    """Loads after a commit show an older state: nothing referenced may be deleted."""
     scene, catalog = course.scene, course.scene.ground.catalog
     for _ in range(_COMMITS):
         course.produce(60)

@@ -49,7 +49,6 @@ class Soak:
         self._rounds_on_topic = 0
 
     def play(self, dealt: Round, *, last: bool = False) -> RoundResult:
-        """Play a round; read everything again after the last."""
         scene = self._scene_for(dealt)
         self._rounds_on_topic += 1
         ends = last or self._rounds_on_topic >= TOPIC_ROUNDS
@@ -89,10 +88,6 @@ def soak(
     kinds: Sequence[type[faults.Fault]] = (),
     say: Callable[[str], None],
 ) -> None:
-    """Play rounds until there are `rounds` results, or the time is over.
-
-    `kinds` are faults to play in turn.
-    """
     deadline = None if minutes is None else time.monotonic() + 60 * minutes
     with ground(stack) as where:
         player = Soak(where, brokers, results.seed)

@@ -1,7 +1,4 @@
-"""What jobs archive in many rounds: one topic or two.
-
-Each fault meets the history of earlier rounds.
-"""
+"""The topics of many rounds."""
 
 from __future__ import annotations
 
@@ -36,8 +33,6 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicShape:
-    """`partition_by` is a time, or terms of several columns."""
-
     partitions: int
     append_time: bool
     text: bool
@@ -53,7 +48,6 @@ class TopicShape:
         )
 
     def by_columns(self) -> TopicShape:
-        """Return this with each range in several files; values may be null."""
         terms = (
             ("month", "bucket(2, key.__raw__)", "bucket(2, val.f1)") if self.text else ("day", "bucket(2, key.__raw__)")
         )
@@ -62,7 +56,7 @@ class TopicShape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """The topics of a scene. `journal`: there is one; `cut`: backlogs are cut into tasks."""
+    """The topics of a scene. `cut`: backlogs are cut into tasks."""
 
     topics: tuple[TopicShape, ...]
     journal: bool
@@ -102,8 +96,6 @@ class Verified:
 
 
 class Subject:
-    """A topic, its producers with acknowledgements, and what was verified."""
-
     def __init__(self, stack: Stack, shape: TopicShape) -> None:
         self.stack = stack
         self.shape = shape
@@ -140,7 +132,6 @@ class Subject:
         self.partitions += 1
 
     def evolve(self) -> None:
-        """Add a field to the schema that records have had before, unknown."""
         if self.shape.text and self.fields < MOST_FIELDS:
             self.fields += 1
             self._write_proto()
@@ -165,12 +156,11 @@ class Subject:
         self.proto.write_text(f'syntax = "proto3"; package soak; message Text {{ {fields} }}')
 
     def _admin(self) -> AdminClient:
-        """A client that remembers no broker."""
         return AdminClient({"bootstrap.servers": self.stack.bootstrap_servers, "log_level": 0})
 
 
 class Scene:
-    """Topics archived by jobs. `direct` is the judges' configuration, `config` the jobs'."""
+    """`direct` is the judges' configuration, `config` the jobs'."""
 
     def __init__(self, ground: Ground, shape: Shape) -> None:
         self.ground = ground

@@ -19,7 +19,6 @@ _PARTITIONS, _BYTES = 2, 2_000
 
 
 def many_topics(course: Course, fault: faults.ManyTopics) -> None:
-    """One job archives them all, in one run or after a kill."""
     stack, scene = course.scene.ground.stack, course.scene
     names = _created(stack, fault.count)
     try:
@@ -53,7 +52,6 @@ def many_topics(course: Course, fault: faults.ManyTopics) -> None:
 
 
 def credentials_expire(course: Course, fault: faults.CredentialsExpire) -> None:
-    """Vended keys end during the job: each wave, task and commit gets new ones."""
     from tests.support.storage.vending_store import vending_store
 
     stack, noise = course.scene.ground.stack, course.noise

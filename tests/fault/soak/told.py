@@ -1,4 +1,4 @@
-"""What `archiver status` reports."""
+"""Reports of `archiver status`."""
 
 from __future__ import annotations
 

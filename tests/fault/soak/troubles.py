@@ -113,7 +113,6 @@ def _meet(course: Course, fault: Fault, jobs: Sequence[Running]) -> None:
 
 
 def _while_suspended(course: Course, fault: _WhileSuspended, job: Running) -> None:
-    """A suspended job resumes in a changed world."""
     match fault:
         case faults.Overtaken():
             course.run(with_lease=False)
@@ -148,7 +147,6 @@ def kill_once_held(course: Course, job: Running) -> None:
 
 
 def deliver_by_hand(course: Course, dealt: Sequence[Fault]) -> None:
-    """A commit delayed all along reaches the catalog too late: it must be refused."""
     catalog = course.scene.ground.catalog
     if not any(isinstance(fault, faults.CommitLate) for fault in dealt):
         return
@@ -161,7 +159,6 @@ def deliver_by_hand(course: Course, dealt: Sequence[Fault]) -> None:
 
 @contextmanager
 def _others(course: Course) -> Iterator[list[int]]:
-    """Another client sets a property repeatedly, and counts."""
     scene, done, over = course.scene, list[int](), threading.Event()
 
     def work() -> None:

@@ -1,7 +1,4 @@
-"""The verdict on a scene: table, replay, registry and files against Kafka and the ledger.
-
-New records are read and must continue the old ones; `whole` reads everything.
-"""
+"""The verdict on table, replay, registry and files."""
 
 from __future__ import annotations
 
@@ -25,34 +22,29 @@ from tests.support.archive.registry_books import differences_of_books
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The number of new records, Kafka's digest of them, and anomalies."""
-
     records: int
     digest: str
     anomalies: tuple[Anomaly, ...]
 
 
 def judge(scene: Scene, *, stopped: frozenset[int] = frozenset()) -> Verdict:
-    """Everything committed in Kafka must be archived, except `stopped` partitions of the first topic."""
+    """All of Kafka's committed records must be archived, except `stopped` partitions of the first topic."""
     return _sum(
         _judge(scene, subject, stopped if subject is scene.first else frozenset()) for subject in scene.subjects
     )
 
 
 def judge_part(scene: Scene) -> Verdict:
-    """What is archived now must equal Kafka's, without a gap."""
     verdict = _sum(_judge_part(subject) for subject in scene.subjects)
     differing = [anomaly for subject in scene.subjects for anomaly in _books(scene, subject)]
     return replace(verdict, anomalies=(*verdict.anomalies, *differing))
 
 
 def judge_whole(scene: Scene) -> Verdict:
-    """Everything, read again, must be what was verified in pieces."""
     return _sum(_judge_whole(scene, subject) for subject in scene.subjects)
 
 
 def judge_rewritten(scene: Scene) -> Verdict:
-    """The same after rewrites: all that Kafka has, once each."""
     new = _sum(_taken_up(subject) for subject in scene.subjects)
     whole = judge_whole(scene)
     for subject in scene.subjects:
@@ -61,7 +53,6 @@ def judge_rewritten(scene: Scene) -> Verdict:
 
 
 def _taken_up(subject: Subject) -> Verdict:
-    """Return Kafka's records beyond the verified ones, to compare with the whole table."""
     known, ends = subject.verified, subject.log_ends()
     there = _expected(subject, known.ends)
     for partition, records in there.items():
@@ -169,7 +160,6 @@ def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
 
 
 def _replayed(scene: Scene, subject: Subject, starts: readings.Starts, expected: Sequence[Seen]) -> list[Anomaly]:
-    """A replay and its digest must be Kafka's."""
     where = f"replay of {subject.topic}"
     try:
         found = readings.in_order(readings.of_replay(scene.direct, subject.topic, starts))
@@ -182,7 +172,6 @@ def _replayed(scene: Scene, subject: Subject, starts: readings.Starts, expected:
 
 
 def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anomaly]:
-    """New files have the new records; old files are unchanged; each file once."""
     tasks = _tasks_in_order(table)
     known = subject.verified.files
     new = [task for task in tasks if task.file.file_path not in known]
@@ -219,7 +208,6 @@ def _place_of(record: Seen) -> tuple[int, int]:
 
 
 def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anomaly]:
-    """Offsets are Kafka's ends; snapshots' progress leads there; no commit twice."""
     anomalies = []
     offsets = _offsets(table)
     if wrong := {
@@ -255,7 +243,6 @@ def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anom
 
 
 def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped: frozenset[int]) -> list[Anomaly]:
-    """Committed ranges are adjacent, with the table's files and Kafka's digests; nothing is staged."""
     known, where = subject.verified, f"registry of {subject.topic}"
     found = _ranges(scene.dsn, subject.topic)
     committed = [one for one in found if one.state == "committed"]
@@ -287,7 +274,6 @@ def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped:
 
 
 def _books(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
-    """The registry's account and files agree."""
     for text in differences_of_books(scene.direct, subject.topic)[:3]:
         yield Anomaly(defect=Defect.BOOKS, where=f"registry of {subject.topic}", text=text)
 

@@ -1,4 +1,4 @@
-"""`archiver verify` on right tables: nothing wrong, and all records proven."""
+"""`archiver verify` proves all records of right tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _SHOWN = 5
 
 
 def judge_verified(scene: Scene, *, verdict: Verdict) -> Verdict:
-    """Add what `verify` finds wrong."""
     found = tuple(anomaly for subject in scene.subjects for anomaly in _found(scene, subject))
     return Verdict(records=verdict.records, digest=verdict.digest, anomalies=(*verdict.anomalies, *found))
 
@@ -45,7 +44,6 @@ def _otherwise(known: Verified, report: VerifiedTopic) -> Iterator[str]:
 
 
 def _caused(known: Verified) -> Iterator[GapKind]:
-    """Yield kinds of permanent gaps. Rows that other writers deleted came back."""
     if known.lost:
         yield GapKind.LOST
     if known.first:

@@ -1,7 +1,6 @@
 """Seeded random producers of odd records, with acknowledgements.
 
-Plain, idempotent and transactional (committed, aborted, open), all codecs, odd keys, values, headers and timestamps,
-batches of all sizes.
+Plain, idempotent and transactional, with all codecs.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ ValueMaker = Callable[[Random], bytes | None]
 
 
 def raw_value(noise: Random) -> bytes | None:
-    """Return few or many bytes, none, or a tombstone."""
     kind = noise.random()
     if kind < 0.08:
         return None
@@ -32,8 +30,6 @@ def raw_value(noise: Random) -> bytes | None:
 
 
 def text_values(known: Callable[[], int]) -> ValueMaker:
-    """Return Protobuf messages with one field more than `known`, some broken; or None."""
-
     def make(noise: Random) -> bytes | None:
         kind = noise.random()
         if kind < 0.08:
@@ -51,7 +47,7 @@ def text_field(number: int, text: str) -> bytes:
 
 
 class Workload:
-    """The producers of one topic. Close open transactions before expecting all records."""
+    """Close open transactions before expecting all records."""
 
     def __init__(self, bootstrap: str, topic: str, ledger: Ledger, value: ValueMaker, *, name: str = "") -> None:
         self._bootstrap = bootstrap
@@ -74,7 +70,7 @@ class Workload:
             left -= count
 
     def leave_open(self, noise: Random, partitions: int) -> None:
-        """Leave a transaction open: nothing after its first record is stable."""
+        """Nothing after the transaction's first record is stable."""
         if self._open is None:
             self._transact(noise, partitions, noise.randrange(1, 40), ending="open")
 

@@ -1,4 +1,4 @@
-"""Schemas change: ids stay by name and alias, and values of old and new writers together are columns, byte for byte."""
+"""Changed Avro schemas."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ def field(name: str, kind: Any, **more: Any) -> dict[str, Any]:
 
 
 def versions(*writers: list[dict[str, Any]]) -> list[Assignment]:
-    """The assignments of one topic, each with the writers, the newest first."""
     state, assigned = LedgerState(), []
     for schemas in writers:
         assignment = assign(state, value=AvroSchema.of(*map(json.dumps, schemas)))
@@ -45,7 +44,6 @@ def ids(assignment: Assignment) -> dict[str, int]:
 
 
 def values_of(assignment: Assignment, *writings: tuple[int, dict[str, Any], Any]) -> list[dict[str, Any]]:
-    """The rows of values by their writers; their bytes came back, also by the mapping as it is stored."""
     mapping = assignment.row.value
     assert isinstance(mapping, AvroMapping)
     values = [written(schema, value) for _, schema, value in writings]

@@ -1,4 +1,4 @@
-"""Each Avro type: its column, its value there, and the bytes back (docs/type-mapping.md)."""
+"""Each Avro type: column, value and bytes (docs/type-mapping.md)."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ CASES: dict[str, tuple[Any, bytes, pa.DataType, Any]] = {
 
 
 def column(schema: Any, value: bytes) -> tuple[pa.Array, dict[str, Any]]:
-    """The column of a nullable field, and the row's other columns; the bytes were compared."""
     mapping = mapping_of({"type": "record", "name": "R", "fields": [{"name": "f", "type": ["null", schema]}]})
     values = [b"\0", b"\2" + value]
     rows = mapping.decode(pa.array(values, pa.binary()))
@@ -76,7 +75,6 @@ def _row(rows: pa.StructArray) -> dict[str, Any]:
 
 
 def stored(array: pa.Array) -> Any:
-    """The last value as it is stored: numbers for times and decimals."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_decimal(array.type):

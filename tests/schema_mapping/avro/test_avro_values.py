@@ -1,4 +1,4 @@
-"""Whole values: forms of blocks, recursion, values that aren't records, keys, envelopes, and hostile bytes."""
+"""Whole values: blocks, recursion, keys, envelopes and hostile bytes."""
 
 from __future__ import annotations
 

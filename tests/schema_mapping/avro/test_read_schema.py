@@ -1,4 +1,4 @@
-"""Schemas as texts: names, namespaces, references, logical types, errors, and the normal text."""
+"""Schemas as texts: names, references, logical types, errors."""
 
 from __future__ import annotations
 

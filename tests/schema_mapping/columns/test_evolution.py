@@ -1,4 +1,4 @@
-"""Every row of the table of changes: what a change of the .proto does to the table."""
+"""Every row of the table of changes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ from tests.support.schemas.proto_text import compile_text, fields
 
 @dataclass
 class Table:
-    """A table's history: each `to` is one new version of the value's schema."""
-
     state: LedgerState = field(default_factory=LedgerState)
     last: Assignment | None = None
 
@@ -192,7 +190,7 @@ def test_a_change_within_one_iceberg_type(before: str, after: str) -> None:
         ("map<int32, A> a = 1; message A { int32 x = 1; }", "map<string, A> a = 1; message A { int32 x = 1; }"),
     ],
 )
-def test_any_other_change_makes_a_new_generation_and_going_back_reuses_the_first(before: str, after: str) -> None:
+def test_other_change_makes_a_generation_that_a_return_reuses(before: str, after: str) -> None:
     table = Table()
     first = table.to(before)
     old = columns(first.iceberg_schema)["a"]
@@ -212,7 +210,7 @@ def test_any_other_change_makes_a_new_generation_and_going_back_reuses_the_first
     assert columns(fourth.iceberg_schema)["a"] == new
 
 
-def test_a_deleted_column_is_named_once_even_where_its_field_had_such_a_name() -> None:
+def test_deleted_column_is_named_once_despite_a_like_name() -> None:
     table = Table()
     first = table.to("double a_deleted_101 = 5;")
     assert columns(first.iceberg_schema) == {"a_deleted_101": (101, "double")}
@@ -342,7 +340,7 @@ def cuts_of(assignment: Assignment) -> tuple[object, ...]:
     return assignment.row.value.cuts  # type: ignore[union-attr]
 
 
-def test_a_field_that_comes_to_close_a_recursion_is_cut_and_its_columns_kept() -> None:
+def test_field_that_closes_a_recursion_is_cut_columns_stay() -> None:
     table = Table()
     table.to("A a = 1; message A { int32 x = 1; }")
     second = table.to("M a = 1; int32 x = 2;")

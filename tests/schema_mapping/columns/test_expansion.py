@@ -1,4 +1,4 @@
-"""Which messages get columns, and where expansion stops."""
+"""Messages with columns, and the end of expansion."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_six_hundred_fields() -> None:
     assert mapping.cuts == ()
 
 
-def test_own_fields_have_columns_whatever_the_budget_for_messages() -> None:
+def test_own_fields_have_columns_despite_the_message_budget() -> None:
     text = (
         "message M { N n = 1000; "
         + " ".join(f"int32 f{n} = {n};" for n in range(1, 51))

@@ -1,4 +1,4 @@
-"""Ledgers stored before formats had names read as before, and are stored unchanged if nothing changes."""
+"""Ledgers from before named formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths of numbers and names: their order, and how the registry stores them."""
+"""Paths of numbers and names: order and storage."""
 
 from __future__ import annotations
 

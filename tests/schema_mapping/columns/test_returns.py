@@ -1,4 +1,4 @@
-"""An older schema is asked for again: its columns are written at once, its names return after a while."""
+"""A returned schema: columns at once, names later."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ MINUTE = timedelta(minutes=1)
 
 
 class Topic:
-    """A topic whose archivers look schemas up, each at its minute."""
-
     def __init__(self, **options: bool) -> None:
         self.state = LedgerState()
         self.minute = 0
@@ -33,7 +31,6 @@ class Topic:
         return result
 
     def stay(self, body: str) -> Assignment:
-        """Looks up as often and as long as necessary, and no more."""
         for minutes in (1, 30):
             assert self.ask(body, minutes).changes == ()
         return self.ask(body, 30)
@@ -89,7 +86,7 @@ def test_two_older_schemas_that_take_turns_are_none_that_stays() -> None:
         assert (topic.ask(INT, 100).version, topic.ask(TEXT, 100).version) == (1, 2)
 
 
-def test_a_column_that_rows_are_written_to_again_is_in_the_table_at_once() -> None:
+def test_column_written_again_is_in_the_table_at_once() -> None:
     topic = Topic(keep_removed=False)
     body = "int32 a = 1; N n = 2; repeated N m = 3;"
     nested = "message N { int32 x = 1; int32 y = 2; }"
@@ -103,7 +100,7 @@ def test_a_column_that_rows_are_written_to_again_is_in_the_table_at_once() -> No
     assert third.row == first.row
 
 
-def test_without_removed_columns_a_lasting_return_drops_those_of_the_other() -> None:
+def test_lasting_return_drops_columns_without_keep_removed() -> None:
     topic = Topic(keep_removed=False)
     first = topic.ask(INT)
     topic.ask(TEXT)

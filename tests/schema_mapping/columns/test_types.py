@@ -1,4 +1,4 @@
-"""Arrow and Iceberg types of columns, with ids, compared with how pyiceberg reads the Arrow schema."""
+"""Arrow and Iceberg types of columns."""
 
 from __future__ import annotations
 

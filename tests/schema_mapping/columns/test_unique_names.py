@@ -1,4 +1,4 @@
-"""Column names that would clash by case, with a reserved name, or with a deleted column."""
+"""Column names that clash."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from tests.support.schemas.proto_text import descriptor_of, fields
 
 
 def history(*bodies: str) -> list[dict[str, str]]:
-    """For each version, the value's columns: name to "live" or "deleted", synthesized ones left out."""
     state, result = LedgerState(), []
     for body in bodies:
         assigned = assign(state, value=fields(body))

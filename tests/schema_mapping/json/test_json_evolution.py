@@ -1,4 +1,4 @@
-"""Changes of a JSON Schema: columns keep their ids by name, and archived rows keep their bytes."""
+"""Changed JSON Schemas."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def fields(kind: pa.DataType) -> dict[str, Any]:
 
 
 def ids_of(assigned: Assignment) -> dict[str, int]:
-    """The ids of columns by their names on the way."""
     mapping = assigned.row.value
     assert isinstance(mapping, JsonMapping)
     return {"/".join(map(str, column.path)): column.field_id for column in mapping.ids.columns}

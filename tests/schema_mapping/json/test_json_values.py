@@ -1,4 +1,4 @@
-"""Values of usual writers need no `__raw__`, odd ones keep their bytes, and forms are bounded."""
+"""JSON values of usual and odd writers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ WRITTEN = {
 
 
 def decoded(schema: Any, values: list[bytes | None]) -> pa.StructArray:
-    """The rows of the values, whose bytes come back."""
     mapping = json_mapping(schema)
     rows = mapping.decode(pa.array(values, pa.binary()))
     rows.validate(full=True)

@@ -17,7 +17,6 @@ from tests.support.schemas.strategies_json import json_mapping
 
 
 def types(schema: Any, **references: Any) -> Any:
-    """The types as `to_data` writes them, after a round trip."""
     data = to_data(read_type(schema, references))
     assert to_data(from_data(json.loads(json.dumps(data)))) == data
     return data

@@ -1,4 +1,4 @@
-"""Types of sampled values. What they propose is tested with `archiver.schemas.json.inference`."""
+"""Types of sampled values; `archiver.schemas.json.inference` has more tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def added(*values: object) -> SampledType:
 
 
 def test_names_of_a_wide_object_are_not_ordered() -> None:
-    """Neither with members of several types nor without any type."""
     mixed = added({f"n{number}": number if number % 2 else str(number) for number in range(MOST_NAMES + 1)})
     assert mixed.is_too_wide()
     assert mixed.schema() == {}

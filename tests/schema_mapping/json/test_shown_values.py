@@ -1,4 +1,4 @@
-"""Values are shown as they were sent, on one line."""
+"""Values are shown as sent, on one line."""
 
 from __future__ import annotations
 

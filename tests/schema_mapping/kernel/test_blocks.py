@@ -1,4 +1,4 @@
-"""Kept memory is bounded, used again, and never shared with rows that are still alive."""
+"""Reused memory is bounded and never shared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`(archiver.column)` in a .proto: another name for a column, or no column."""
+"""`(archiver.column)` in a .proto renames or excludes a column."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def live(assignment: Assignment) -> dict[str, int]:
     }
 
 
-def test_the_descriptor_built_in_is_what_protoc_makes_of_the_file() -> None:
+def test_built_in_descriptor_is_protocs() -> None:
     compiled = FileDescriptorSet.FromString(with_options("int32 a = 1;").descriptor_set)
     shipped = next(file for file in compiled.file if file.name == OPTIONS_FILE)
     shipped.ClearField("source_code_info")
@@ -137,7 +137,7 @@ def test_excluding_is_removing_and_the_column_comes_back() -> None:
 @pytest.mark.parametrize(
     "before", [("int32 a = 1; int32 z = 3;",), ("int32 a = 1; N b = 2; int32 z = 3;", "int32 a = 1; int32 z = 3;")]
 )
-def test_a_field_that_comes_excluded_has_its_place_and_is_stored_once(before: tuple[str, ...]) -> None:
+def test_excluded_field_has_its_place_and_is_stored_once(before: tuple[str, ...]) -> None:
     *_, without, excluded = evolve(*before, f"int32 a = 1; N b = 2 {EXCLUDE}; int32 z = 3;")
     assert (excluded.version, excluded.changes) == (without.version + 1, ())
     assert excluded.iceberg_schema == without.iceberg_schema
@@ -170,7 +170,7 @@ GO_VALUES = (
 )
 
 
-def test_what_go_writes_with_an_excluded_member_of_a_oneof_needs_no_raw() -> None:
+def test_gos_bytes_with_an_excluded_oneof_member_need_no_raw() -> None:
     mapping = mapped(GO_TEXT)
     rows = mapping.decode(pa.array(GO_VALUES))
     assert rows.field("__raw__").to_pylist() == [None] * len(GO_VALUES)
@@ -188,7 +188,7 @@ def test_values_in_another_order_than_go_writes_stay_raw() -> None:
     assert mapping.encode(rows).to_pylist() == values
 
 
-def test_rows_of_the_form_that_knew_of_columns_only_are_written_as_they_were() -> None:
+def test_rows_of_the_older_oneof_form_keep_their_bytes() -> None:
     mapping = mapped(GO_TEXT)
     value = b"\x1a\x01b\x20\x04\x28\x05\x08\x01"
     rows = mapping.decode(pa.array([value])).to_pylist()

@@ -1,4 +1,4 @@
-"""Comments in a .proto become the columns' comments, and never make a new version."""
+"""Comments in a .proto."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads of Google's conformance suite, all in one batch: upb and we refuse the same, and every byte comes back."""
+"""Google's conformance payloads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ MALFORMED = 648
 
 
 def payloads(message: str) -> list[Payload]:
-    """The payloads of a type, good and malformed ones mixed."""
     result = [payload for payload in read_payloads() if payload.message == message]
     random.Random(7).shuffle(result)
     return result

@@ -1,4 +1,4 @@
-"""Decoding by example: canonical values, other values, bad values, and the Arrow types they come in."""
+"""Decoding by example."""
 
 from __future__ import annotations
 
@@ -344,7 +344,7 @@ FIELDS_OF_NUMBER_ZERO = (
 
 
 def wrapped_zeros(zero: bytes) -> dict[str, bytes]:
-    """A field of number 0 wherever a message or a group can be."""
+    """Field number 0 wherever a message or a group can be."""
     return {
         "at the root": zero,
         "in a type without fields": delimited(1, zero),

@@ -1,4 +1,4 @@
-"""Descriptor sets are read and written, and errors say what is wrong with one."""
+"""Descriptor sets, and errors in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Editions as protoc writes them, and in descriptors made by hand: features, symbols, unknown editions."""
+"""Editions of Protobuf."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Encoding by example: decoded rows, from memory and from Parquet, and rows that are wrong."""
+"""Encoding by example, from memory and Parquet."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def test_every_type_comes_back() -> None:
 
 
 def without(kind: pa.DataType, path: tuple[str, ...]) -> pa.DataType:
-    """A type without one of its columns, however deep it lies."""
     if pa.types.is_list(kind):
         return pa.list_(without(kind.value_type, path[1:]))
     if pa.types.is_map(kind):
@@ -71,7 +70,7 @@ def without(kind: pa.DataType, path: tuple[str, ...]) -> pa.DataType:
     [("s",), ("one", "t"), ("one", "__unrecognized__"), ("ns", "element", "t"), ("n", "value", "next")],
     ids=".".join,
 )
-def test_rows_that_lack_a_column_are_refused_however_deep_it_lies(path: tuple[str, ...]) -> None:
+def test_rows_lacking_a_nested_column_are_refused(path: tuple[str, ...]) -> None:
     mapping, values = written()
     rows = pa.array(mapping.decode(values).to_pylist(), without(mapping.arrow_type, path))
     with pytest.raises(KernelError, match="don't have the mapping's type") as caught:

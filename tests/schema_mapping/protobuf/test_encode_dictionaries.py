@@ -1,4 +1,4 @@
-"""Rows whose texts are places in a dictionary, as Parquet has them: read by the kernel as they are."""
+"""Rows with dictionaries."""
 
 from __future__ import annotations
 
@@ -31,8 +31,6 @@ ROWS = 500
 
 @pytest.fixture
 def as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No text is copied out of its dictionary first."""
-
     def refused(*_: object) -> None:
         raise AssertionError("rows were cast")
 
@@ -82,7 +80,6 @@ def test_every_byte_comes_back(text: str, made: Any) -> None:
 
 
 def with_texts(mapping: MessageMapping, name: str, column: pa.Array) -> pa.StructArray:
-    """Rows of only one column."""
     children = [column if field.name == name else pa.nulls(len(column), field.type) for field in mapping.arrow_type]
     kinds = [field.with_type(child.type) for field, child in zip(mapping.arrow_type, children, strict=True)]
     return pa.StructArray.from_arrays(children, fields=kinds)
@@ -94,7 +91,7 @@ def dictionary(places: list[int | None], *entries: str | None) -> pa.DictionaryA
 
 @pytest.mark.usefixtures("as_they_are")
 @pytest.mark.parametrize("count", [1, 30])
-def test_a_text_that_is_no_number_matters_only_where_a_row_has_it(count: int) -> None:
+def test_text_that_is_no_number_matters_only_if_a_row_uses_it(count: int) -> None:
     mapping = compile_mapping(descriptor_of(FLAT))
     good = with_texts(mapping, "e", dictionary([1, None, 2] * count, "nothing", "A", "-7"))
     assert mapping.encode(good).to_pylist() == [b"\x18\x05", b"", b"\x18\xf9" + b"\xff" * 8 + b"\x01"] * count
@@ -119,7 +116,7 @@ def test_places_that_a_dictionary_lacks_are_refused(places: list[int | None]) ->
         mapping.encode(with_texts(mapping, "s", dictionary(places, "a", "b")))
 
 
-def test_dictionaries_that_the_kernel_does_not_take_are_written_out() -> None:
+def test_dictionaries_unfit_for_the_kernel_are_decoded() -> None:
     mapping = compile_mapping(descriptor_of(FLAT))
     with_null = with_texts(mapping, "s", dictionary([0, 1, None], None, "b"))
     assert mapping.encode(with_null).to_pylist() == [b"", b"\x0a\x01b", b""]
@@ -130,7 +127,7 @@ def test_dictionaries_that_the_kernel_does_not_take_are_written_out() -> None:
     assert mapping.encode(with_texts(mapping, "s", narrow)).to_pylist() == [b"\x0a\x01a", b"\x0a\x01b"]
 
 
-def test_a_long_text_that_is_seldom_used_takes_no_memory_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rare_long_text_takes_no_memory_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     guesses: list[int] = []
 
     def noted(tables: Any, capsule: Any, *, guess: int, wide: bool) -> Any:
@@ -145,7 +142,7 @@ def test_a_long_text_that_is_seldom_used_takes_no_memory_for_all_rows(monkeypatc
 
 
 @pytest.mark.usefixtures("as_they_are")
-def test_rows_of_a_file_whose_maps_name_their_entries_in_another_way() -> None:
+def test_rows_of_files_with_other_names_of_map_entries() -> None:
     mapping = compile_mapping(descriptor_of("message M { map<string, string> m = 1; }"))
     values = pa.array([b"\x0a\x06\x0a\x01a\x12\x01b", b""], pa.binary())
     file = pa.BufferOutputStream()

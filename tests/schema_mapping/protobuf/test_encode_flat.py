@@ -1,4 +1,4 @@
-"""Many rows of only numbers and texts: every type and presence, with other rows among them."""
+"""Many rows of numbers and texts."""
 
 from __future__ import annotations
 

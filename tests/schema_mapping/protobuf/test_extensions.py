@@ -1,4 +1,4 @@
-"""Extensions become columns if they are asked for; otherwise they are bytes in `__unrecognized__`."""
+"""Extensions are columns if listed, else bytes in `__unrecognized__`."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_what_cpp_writes_needs_no_raw_bytes(tmp_path: Path) -> None:
     assert mapping.encode(rows).to_pylist() == [written]
 
 
-def test_where_upb_writes_an_extension_behind_its_place_the_value_is_kept_raw() -> None:
+def test_extension_that_upb_writes_out_of_order_is_kept_raw() -> None:
     descriptor = find_descriptor(compile_text(BETWEEN, extensions=("t.M.x", "t.M.y")))
     mapping = compile_mapping(descriptor, extensions=("t.M.x", "t.M.y"))
     message = message_factory.GetMessageClass(descriptor)(last=1)
@@ -180,7 +180,7 @@ def test_an_extension_of_something_else_is_refused() -> None:
         compile_mapping(find_descriptor(source), extensions=source.extensions)
 
 
-def test_naming_one_later_adds_a_column_and_leaving_it_out_removes_it() -> None:
+def test_listing_an_extension_adds_and_unlisting_removes_it() -> None:
     first = assign(LedgerState(), value=order())
     second = assign(first.state, value=order("x.rebate"))
     assert [(change.kind, change.column) for change in second.changes] == [

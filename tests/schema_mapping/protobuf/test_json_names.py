@@ -1,4 +1,4 @@
-"""Fields with the same name in JSON: columns, exact bytes, and JSON that shows both."""
+"""Fields with one JSON name."""
 
 from __future__ import annotations
 

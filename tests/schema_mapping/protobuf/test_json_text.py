@@ -1,4 +1,4 @@
-"""JSON text of Struct, Value and ListValue by example, compared with json and with protobuf's own JSON."""
+"""JSON text of Struct, Value and ListValue."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ def rows_of(*values: bytes) -> list[dict[str, Any]]:
 
 
 def columns_alone(*values: bytes) -> list[bytes]:
-    """What the columns say without `__raw__`."""
     rows = MAPPING.decode(pa.array(values, pa.binary()))
     children = [
         pa.nulls(len(rows), kind.type) if kind.name == "__raw__" else rows.field(index)

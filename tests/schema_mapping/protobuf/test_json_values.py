@@ -1,4 +1,4 @@
-"""Messages shown as JSON: the canonical form, or the bytes' reason to have none."""
+"""Messages as canonical JSON, or the reason for none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values made to cost much: the kernel's time and memory grow with a value's size, and no faster."""
+"""Hostile values take linear time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kernel's memory: scratch for one chunk only, columns and values up to 2 GiB."""
+"""The kernel's memory, up to 2 GiB."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_column_beyond_2_gib_comes_in_parts(chunked: bool) -> None:
 
 
 @pytest.mark.slow
-def test_values_of_more_than_2_gib_together_are_encoded_as_large_binary() -> None:
+def test_values_over_2_gib_are_encoded_as_large_binary() -> None:
     kernel = mapping()
     half = 300 << 20
     values = zeros(
@@ -132,7 +132,7 @@ def test_values_of_more_than_2_gib_together_are_encoded_as_large_binary() -> Non
 
 
 @pytest.mark.slow
-def test_a_bad_value_whose_mended_text_fills_the_side_store_does_not_raise() -> None:
+def test_bad_text_that_fills_the_side_store_does_not_raise() -> None:
     kernel = compile_mapping(descriptor_of('syntax = "proto2"; package t; message M { optional string s = 1; }'))
     size = ((1 << 31) - 1 - kernel.program.tables.names_size) // len("\ufffd".encode())
     data = np.full(size + HEAD + 1, 0xFF, np.uint8)

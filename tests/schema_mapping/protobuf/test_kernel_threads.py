@@ -1,4 +1,4 @@
-"""The kernels release the interpreter's lock: two threads do nearly twice the work of one."""
+"""The kernels release the GIL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mappings as values, and raw mappings as a codec."""
+"""Mappings as values, and raw mappings as codec."""
 
 from __future__ import annotations
 

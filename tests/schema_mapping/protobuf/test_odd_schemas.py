@@ -1,4 +1,4 @@
-"""Schemas at the edge of what Protobuf allows: names, numbers, widths, enums. The rows are compared with upb."""
+"""Schemas at Protobuf's limits, compared with upb."""
 
 from __future__ import annotations
 
@@ -110,9 +110,7 @@ def test_numbers_as_far_as_they_go() -> None:
     ("numbers", "largest_lookup"),
     [((1, LARGEST), 100), (range(1, 601), 601), (range(1, LARGEST, LARGEST // 2_000), 100), ((LARGEST,), 100)],
 )
-def test_the_lookup_grows_with_the_fields_and_not_with_their_numbers(
-    numbers: Sequence[int], largest_lookup: int
-) -> None:
+def test_lookup_grows_with_fields_and_not_with_their_numbers(numbers: Sequence[int], largest_lookup: int) -> None:
     fields = [NO_FIELD, *(FieldRow(number=number, op=OPS["INT32"], home=0) for number in numbers)]
     arrays = field_arrays(fields, [NodeRow(home=0, first=1, count=len(numbers))], [SpaceRow()])
     assert arrays["lookup"].size <= largest_lookup

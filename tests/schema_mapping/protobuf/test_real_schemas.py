@@ -1,4 +1,4 @@
-"""Published schemas compile: ids are unique and independent of order, limits hold, every cut is listed."""
+"""Published schemas compile."""
 
 from __future__ import annotations
 

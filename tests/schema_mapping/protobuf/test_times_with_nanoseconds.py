@@ -1,4 +1,4 @@
-"""Timestamps as one column with their nanoseconds: values, bytes, names, and tables that keep their choice."""
+"""Timestamps with nanoseconds as one column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The facts of fields, compared with how protobuf itself resolves syntax and editions."""
+"""Facts of fields, compared with protobuf's."""
 
 from __future__ import annotations
 

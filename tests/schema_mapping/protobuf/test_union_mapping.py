@@ -1,4 +1,4 @@
-"""Several message types in one value: ids belong to type names, and each row has one struct set."""
+"""Several message types in one value."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def to(state: LedgerState, *members: SourceSchema, **options: object) -> Assignm
 
 
 def columns(assignment: Assignment) -> dict[str, int]:
-    """The table's columns of messages, with their ids."""
     struct = assignment.iceberg_schema.find_type("val")
     return {field.name: field.field_id for field in struct.fields if not field.name.startswith("__")}
 
@@ -109,7 +108,7 @@ def test_from_one_message_to_several_and_back() -> None:
     assert assign(several.state, value=MEMBERS[0]).version == 1
 
 
-def test_types_of_one_name_and_different_definitions_keep_their_own() -> None:
+def test_types_of_one_name_keep_their_own_definitions() -> None:
     made = to(LedgerState(), *MEMBERS)
     names = [
         [field.name for field in made.iceberg_schema.find_type(f"val.{message}.m").fields]
@@ -128,7 +127,7 @@ def test_comments_of_all_of_them() -> None:
     assert [made.iceberg_schema.find_field(f"val.{name}.a").doc for name in ("one", "two")] == ["Of One.", "Of Two."]
 
 
-def test_columns_of_listed_messages_are_there_whatever_the_budget() -> None:
+def test_listed_messages_have_columns_despite_the_budget() -> None:
     made = to(LedgerState(), *MEMBERS[:2], max_columns=1)
     assert made.iceberg_schema.find_field("val.gone.why")
     assert [field.name for field in made.iceberg_schema.find_type("val.gone.m").fields] == ["__unrecognized__"]
@@ -200,7 +199,6 @@ def test_it_travels() -> None:
 
 
 def check(package: str, seed: int, **options: object) -> None:
-    """Random messages of several public types: as each alone, and back bit for bit."""
     chosen = random.Random(seed)
     descriptors: dict[str, Descriptor] = {
         item.full_name: item for item in chosen.sample(list(messages(package).values()), 4)

@@ -1,4 +1,4 @@
-"""Well-known types and unsigned longs as one column each: types, values, raw values, changed options."""
+"""Well-known types as one column each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log's bytes archived in a folder, and the batches of the archive."""
+"""A log archived in a folder, and its batches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,6 @@ class KnownRows:
 
 
 def archived(folder: Path, log: bytes, *, end: int, aborted: Sequence[AbortedTransaction] = (), files: int = 1) -> Lake:
-    """Archive records up to offset `end`, in about `files` files."""
     lake = Lake(folder, ROWS)
     archive_more(lake, log, start=0, end=end, aborted=aborted, files=files)
     return lake
@@ -53,7 +52,6 @@ def archived(folder: Path, log: bytes, *, end: int, aborted: Sequence[AbortedTra
 def archive_more(
     lake: Lake, log: bytes, *, start: int, end: int, aborted: Sequence[AbortedTransaction] = (), files: int = 1
 ) -> None:
-    """Archive records from `start` to `end`, in about `files` files."""
     limits = DecodeLimits(chunk=(1 << 30) - 1)
     decoded = decode_batches(log, start_offset=start, end_offset=end, aborted=aborted, limits=limits)
     assert decoded.consumed == len(log)

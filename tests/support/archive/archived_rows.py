@@ -1,4 +1,4 @@
-"""Rows for an archive, and the records of their replay."""
+"""Rows for an archive, and their replayed records."""
 
 from __future__ import annotations
 

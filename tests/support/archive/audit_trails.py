@@ -1,4 +1,4 @@
-"""A small audit trail in a local folder: entries, packs, and signed checkpoints."""
+"""A small audit trail in a folder."""
 
 from __future__ import annotations
 
@@ -52,8 +52,6 @@ def acts(count: int) -> list[Act]:
 
 @dataclass
 class Written:
-    """`head` is the end of the chain. The trail is in `path`, or in `stored`."""
-
     path: Path
     signing: SigningKey
     stored: TrailFolder | None = None

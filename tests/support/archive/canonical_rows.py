@@ -1,8 +1,7 @@
-"""The form in which rows of all engines are compared: JSON values, by the table's schema.
+"""Rows of all engines in one form: JSON values, by the table's schema.
 
-Structs are columns by name (the id in `<name>_deleted_<id>` is N); maps are pairs in the order of their keys' JSON;
-bytes are hex; floats are the hex of their exact value, NaN is `nan`; times are microseconds since 1970; decimals are
-integers.
+Structs are columns by name (`<name>_deleted_N` for an id); maps are sorted pairs; bytes are hex; floats are hex of
+their exact value or `nan`; times are microseconds since 1970; decimals are integers.
 """
 
 from __future__ import annotations
@@ -37,10 +36,7 @@ _ID = re.compile(r"_deleted_\d+")
 
 
 def canonical_rows(rows: Iterable[Mapping[str, Any]], schema: Schema, *, nulls: bool = True) -> list[dict[str, Any]]:
-    """Rows by partition and offset, without missing columns.
-
-    Without `nulls` a null struct has null members, and null lists and maps are empty.
-    """
+    """Without `nulls` a null struct has null members, and null lists and maps are empty."""
     types = {field.name: field.field_type for field in schema.fields}
     result = [{name: canonical(value, types[name], nulls=nulls) for name, value in row.items()} for row in rows]
     for row in result:

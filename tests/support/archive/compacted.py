@@ -1,4 +1,4 @@
-"""A table for compactions, changed by other writers, and compacted as by the job."""
+"""A table for compactions."""
 
 from __future__ import annotations
 
@@ -128,7 +128,6 @@ class CompactedTable:
         return compact_group(task)
 
     def put(self, *results: GroupResult) -> None:
-        """Commit as the job does. The registry must account for every record."""
         groups = tuple(result.rewritten for result in results)
         rewrite = Rewrite(commit_id=new_id(), reason="compact", schema_version=1, groups=groups)
         for group in groups:

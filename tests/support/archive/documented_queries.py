@@ -1,4 +1,4 @@
-"""The code on the pages of engines, and the topics that its queries use."""
+"""The code on the pages of engines."""
 
 from __future__ import annotations
 
@@ -110,7 +110,6 @@ def named(text: str, tables: Mapping[str, str]) -> str:
 
 
 def first_rows() -> list[list[tuple[Any, ...]]]:
-    """Return what the first three queries must give."""
     ends: dict[int, int] = {}
     broken = []
     for message in orders():

@@ -1,4 +1,4 @@
-"""How well each engine reads the reference topics (docs/engines)."""
+"""How well engines read the reference topics (docs/engines)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,6 @@ def keep(found: Mapping[str, Any]) -> None:
 
 
 def page(text: str, found: Mapping[str, Any]) -> str:
-    """Return the page with new tables between the comments that name them."""
     for table, title in TITLES.items():
         start, end = f"<!-- {table}: written by make interop RECORD=1 -->", f"<!-- end of {table} -->"
         before, _, rest = text.partition(start)

@@ -1,7 +1,4 @@
-"""Rows of a table by each engine: whole columns, or a field with a filter.
-
-`canonical_rows` makes them comparable.
-"""
+"""Rows of a table by each engine."""
 
 from __future__ import annotations
 
@@ -123,7 +120,7 @@ class PolarsReader:
 
 
 class ClickhouseReader:
-    """chdb. `whole` reads structs whole before it takes a field."""
+    """`whole` reads structs whole before it takes a field."""
 
     def __init__(self, stack: Stack, clickhouse: Clickhouse, *, whole: bool) -> None:
         self._stack = stack
@@ -149,7 +146,7 @@ class ClickhouseReader:
 
 
 class DatafusionReader:
-    """With iceberg-rust's table provider (pyiceberg-core), or on rows of pyiceberg."""
+    """By pyiceberg-core, or from rows of pyiceberg."""
 
     def __init__(self, stack: Stack, *, by_pyiceberg: bool) -> None:
         self._stack = stack
@@ -179,7 +176,7 @@ class DatafusionReader:
 
 
 class IcebergProvider:
-    """Replaces pyiceberg's own, which passes properties that aren't texts and fails on OAuth2 catalogs."""
+    """pyiceberg's passes properties that aren't texts, and fails on OAuth2 catalogs."""
 
     def __init__(self, table: Table, properties: Mapping[str, str]) -> None:
         self._table = table

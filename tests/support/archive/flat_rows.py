@@ -1,4 +1,4 @@
-"""Expected rows of a flat view, made from the table's rows as pyiceberg reads them."""
+"""Expected rows of a flat view."""
 
 from __future__ import annotations
 
@@ -114,7 +114,6 @@ def errors(rows: list[Row], form: Form) -> list[dict[str, Any]]:
 
 
 def latest(rows: list[Row], form: Form) -> list[dict[str, Any]]:
-    """Rows as in a compacted topic."""
     last: dict[tuple[int, bytes], Row] = {}
     for row in sorted(rows, key=lambda row: int(row["kafka"]["offset"])):
         if row["key"] is not None:

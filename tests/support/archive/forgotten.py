@@ -22,7 +22,7 @@ NAME = b"jane-doe-7c1f"
 
 
 def objects_with_her(config: Path) -> list[str]:
-    """Return objects of table and journal with her name: as bytes, in base64, or in compressed rows."""
+    """Finds plain, base64 and compressed names."""
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     with Workshop.of(config) as shop:
@@ -45,7 +45,6 @@ def _has_her(path: str, data: bytes) -> bool:
 
 
 def _sets_have_her(data: bytes) -> bool:
-    """Whether the unpacked blob of a file has her name."""
     position = (pq.read_metadata(io.BytesIO(data)).metadata or {}).get(b"archiver.index")
     if position is None:
         return False
@@ -54,7 +53,6 @@ def _sets_have_her(data: bytes) -> bool:
 
 
 def files_with_her_in_sets(config: Path) -> int:
-    """Count the data files of the table whose sets have her name."""
     objects = ObjectStore.of(load_config(config).catalog)
     with Workshop.of(config) as shop:
         files = [file.path for file in objects.list(shop.table.location) if file.path.endswith(".parquet")]
@@ -62,7 +60,6 @@ def files_with_her_in_sets(config: Path) -> int:
 
 
 def hashes_of_her(config: Path) -> int:
-    """Count the files for which the registry has a hash of her name, in any column."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         rows = connection.execute("SELECT terms FROM file_values").fetchall()
     hashes = {term_of(identifier, NAME) for identifier in range(1, 1_000)}
@@ -77,7 +74,6 @@ def registry_with_her(config: Path) -> bool:
 
 
 def values_of_files(config: Path) -> dict[str, tuple[list[int], list[int]]]:
-    """What the registry has of the values in committed files, by path."""
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         rows = connection.execute(
             "SELECT path, columns, terms FROM file_values JOIN files USING (topic_id, path)"

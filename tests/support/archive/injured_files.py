@@ -1,4 +1,4 @@
-"""Injuries of data files: bytes, rows and footers."""
+"""Injuries of data files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from tests.support.storage.parquet_pages import page_headers, with_other_count, 
 
 
 def flipped_page(patient: Patient, seed: int) -> str:
-    """Flip a bit in a page of any column, in its data or header."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
@@ -36,7 +35,7 @@ def flipped_page(patient: Patient, seed: int) -> str:
 
 
 def flipped_page_header(patient: Patient, seed: int) -> str:
-    """Flip a bit in a data page's type: readers skip the page, many in silence."""
+    """Readers skip a page of unknown type, many silently."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
@@ -46,7 +45,6 @@ def flipped_page_header(patient: Patient, seed: int) -> str:
 
 
 def changed_page_count(patient: Patient, seed: int) -> str:
-    """Flip a bit in a data page's number of values: readers take fewer, or look for more."""
     dice = random.Random(seed)
     path = dice.choice(patient.paths())
     data = patient.read(path)
@@ -92,7 +90,7 @@ def doubled_file(patient: Patient, seed: int) -> str:
 
 
 def _rewritten(patient: Patient, path: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:
-    """Change rows as a writer that keeps footer and schema: pages and checksums are right."""
+    """Pages and checksums are right."""
     with pq.ParquetFile(io.BytesIO(patient.read(path))) as file:
         table = file.read()
         pairs = file.metadata.metadata

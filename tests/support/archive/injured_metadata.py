@@ -1,4 +1,4 @@
-"""Injuries of metadata: journal, manifests, manifest lists and registry."""
+"""Injuries of metadata."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ def missing_entry(patient: Patient, seed: int) -> str:
 
 
 def flipped_entry(patient: Patient, seed: int) -> str:
-    """Flip a bit in an entry's digest, path or offsets."""
     dice = random.Random(seed)
     path = dice.choice(patient.entries())
     value = json.loads(patient.read(path))
@@ -55,7 +54,6 @@ def _manifests(patient: Patient) -> list[Any]:
 
 
 def _avro_edited(patient: Patient, path: str, edit: Callable[[list[dict[str, Any]]], None]) -> None:
-    """Change an Avro file, and keep its length if a list states it."""
     reader = fastavro.reader(io.BytesIO(patient.read(path)))
     records = list(reader)
     edit(records)

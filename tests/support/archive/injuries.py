@@ -1,4 +1,4 @@
-"""What can happen to an archive in years: seeded injuries."""
+"""Seeded injuries of an archive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A short run of a job, as events for observers."""
+"""A short run of a job, as events."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def play(observer: JobObserver) -> None:
 
 
 def run() -> Iterator[JobEvent]:
-    """Two partitions: one archived in two tasks, of which one fails; one lost."""
     yield JobWaiting(on="Kafka", error=BrokerUnavailable("nobody answers"))
     yield TopicsOpened(tables={"orders": "kafka.orders"})
     yield SchemaRegistryDown(topic="orders", error=SchemaRegistryUnavailable("nobody answers"))

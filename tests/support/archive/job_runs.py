@@ -1,4 +1,4 @@
-"""Runs of the archive job in this process, and the resulting tables."""
+"""Runs of the archive job."""
 
 from __future__ import annotations
 
@@ -24,14 +24,12 @@ def run(config: Path, *topics: str, engine: Engine | None = None, accept_raw: bo
 
 
 def archive_once(config: Path, *topics: str, engine: Engine | None = None, accept_raw: bool = False) -> JobReport:
-    """Archive `topics` to their end. A failed partition fails the test."""
     report = run(config, *topics, engine=engine, accept_raw=accept_raw)
     assert report.succeeded, report
     return report
 
 
 def without_registry(stack: Stack, config: Path, *, with_journal: bool) -> Path:
-    """Return a configuration with an empty database, and an empty journal unless `with_journal`."""
     settings = load_config(config)
     text = config.read_text().replace(json.dumps(settings.registry.dsn), json.dumps(stack.database()))
     if not with_journal:

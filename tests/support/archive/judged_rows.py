@@ -1,4 +1,4 @@
-"""Rows as ingest writes them, and the verdict of a condition on them."""
+"""Rows as ingest writes them, and verdicts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""An archive of one version: packed state of servers, and the records as a client read them.
-
-Made by `tests/vectors/make_archive.py`; see docs/testing.md.
-"""
+"""An archive of one version: state of servers, and records that a client read (docs/testing.md)."""
 
 from __future__ import annotations
 
@@ -114,7 +111,6 @@ class KeptArchive:
         objects: Mapping[str, bytes],
         broker: Path,
     ) -> None:
-        """Write all, deterministically."""
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / _ABOUT).write_text(json.dumps(about, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
         lines = (json.dumps(record.to_json(), separators=(",", ":")) + "\n" for record in records)

@@ -1,4 +1,4 @@
-"""A table in a folder, written by the archiver, then changed by pyiceberg as other engines would."""
+"""A table in a folder, changed by the archiver and as by other engines."""
 
 from __future__ import annotations
 
@@ -66,10 +66,7 @@ DAY = 19_675
 
 
 class Lake:
-    """One topic's table, and a TableSource for it. `bloom_filters` are the filters of its files, by field id.
-
-    `values` are the values of its files, as the registry has them.
-    """
+    """`bloom_filters` are by field id, `values` as in the registry."""
 
     def __init__(self, folder: Path, rows: RowMapping) -> None:
         self.folder = folder
@@ -130,7 +127,7 @@ class Lake:
         digest: str | None = None,
         largest: int | None = None,
     ) -> str | None:
-        """Archive a range as ingest does. `batch` is None if no record survived."""
+        """`batch` is None if no record survived."""
         file = None if batch is None else self._written(rows, batch, (partition, start, end), digest, largest)
         one = TranslatedRange(
             id=new_id(),
@@ -208,7 +205,7 @@ class Lake:
         drop: bool = False,
         **options: Any,
     ) -> list[str]:
-        """Replace all data files by `change` of all rows, without footers, as a foreign engine would."""
+        """Replace all files by rows without footers, as a foreign engine."""
         everything = pa.concat_tables([pq.read_table(file.file_path.removeprefix("file://")) for file in self.files()])
         changed = change(everything.replace_schema_metadata(None))
         tables = [changed] if isinstance(changed, pa.Table) else list(changed)
@@ -223,7 +220,6 @@ class Lake:
         operation: Operation = Operation.OVERWRITE,
         **options: Any,
     ) -> list[str]:
-        """Replace all data files. The snapshot claims `operation`."""
         old = self.files()
         fresh = [self._foreign(table, with_metrics=with_metrics, **options) for table in tables]
 
@@ -244,7 +240,6 @@ class Lake:
         self._set_summary(operation, {})
 
     def sign(self, **properties: str) -> None:
-        """Set summary properties of the current snapshot, such as the archiver's `commit_id` and `rewrite`."""
         summary = self.metadata.snapshots[-1].summary
         assert summary is not None
         self._set_summary(
@@ -259,7 +254,7 @@ class Lake:
         self.metadata = self.metadata.model_copy(update={"snapshots": [*earlier, named]})
 
     def retire(self, before: int) -> None:
-        """Retire and delete partition 0's files below this offset, as `expire` does."""
+        """Remove partition 0's files below this offset, as `expire` does."""
         field = self.metadata.schema().find_field("kafka.offset").field_id
         going = [file for file in self.files() if int.from_bytes(file.upper_bounds[field], "little") < before]
 
@@ -297,7 +292,7 @@ class Lake:
         self._add_deletes(data_file(path, content, table.num_rows, partition, equality_ids=field_ids))
 
     def delete_by_vectors(self, positions: Mapping[str, Iterable[int]], **more: Any) -> Path:
-        """Delete rows by vectors in one Puffin file, which is returned. `more` goes to their entries."""
+        """`more` goes to the manifest entries."""
         path = self.folder / f"{uuid4()}.puffin"
         places = write_vectors(path, positions)
         self._add_deletes(*(vector_entry(path, place, DAY, **more) for place in places))
@@ -347,7 +342,7 @@ class Lake:
 
 
 class DeleteManifest(ManifestWriterV2):
-    """Writes a manifest of delete files, which pyiceberg can't."""
+    """pyiceberg can't write delete files' entries."""
 
     def new_writer(self) -> AvroOutputFile[ManifestEntry]:
         schema = self._with_partition(3)
@@ -388,7 +383,7 @@ def schema_of(rows: RowMapping) -> Schema:
 
 
 def claim_order(lake: Lake) -> None:
-    """Put the later half of rows first, in one file that claims to be sorted, as earlier refills did."""
+    """Writes an unsorted file that claims to be sorted, as earlier refills did."""
 
     def halves(table: pa.Table) -> pa.Table:
         middle = table.num_rows // 2

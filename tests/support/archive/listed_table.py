@@ -48,8 +48,6 @@ TIMES = {12: MICROS_PER_MILLI, 17: MICROS_PER_MILLI, 18: 1}
 
 
 class ListedTable:
-    """Grows by a manifest at a time; `table` is a snapshot of all."""
-
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.io = PyArrowFileIO()
@@ -64,7 +62,7 @@ class ListedTable:
         deletes: bool = False,
         status: ManifestEntryStatus = ManifestEntryStatus.ADDED,
     ) -> Path:
-        """Write a manifest. Entries that it didn't add have earlier sequence numbers."""
+        """Entries with another status than ADDED carry `sequence`."""
         own = None if status == ManifestEntryStatus.ADDED else sequence
         path = self.folder / f"manifest-{uuid4()}.avro"
         kind = _DeleteManifest if deletes else ManifestWriterV2
@@ -80,10 +78,6 @@ class ListedTable:
         return path
 
     def table(self, *, parent: Table | None = None, **told: int) -> Table:
-        """Return the table with one snapshot of all manifests, after `parent`'s.
-
-        `told` are summary values, with underscores for hyphens.
-        """
         path = (self.folder / f"snap-{uuid4()}.avro").as_uri()
         with write_manifest_list(2, self.io.new_output(path), 1, None, 99, "deflate") as writer:
             writer.add_manifests(self.manifests)
@@ -142,7 +136,7 @@ def data_file(
     offsets: tuple[int, int] | None = None,
     times: Mapping[int, int | None] | None = None,
 ) -> DataFile:
-    """Return a data file with bounds. In `times` (ms, by field id) None means no value."""
+    """`times` are ms by field id; None means no value."""
     bounds = {10: ("<i", partitions), 11: ("<q", offsets)}
     existing = {item: (struct.pack(code, low), struct.pack(code, high)) for item, (code, (low, high)) in _given(bounds)}
     for value, time in (times or {}).items():
@@ -164,7 +158,6 @@ def data_file(
 
 
 def position_deletes(path: str, place: Sequence[Any], *, of: tuple[str, str] | None = None) -> DataFile:
-    """`of` are the lowest and highest path, if the manifest states them."""
     low, high = ({}, {}) if of is None else ({2147483546: of[0].encode()}, {2147483546: of[1].encode()})
     return DataFile.from_args(
         content=DataFileContent.POSITION_DELETES,

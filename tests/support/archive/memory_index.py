@@ -1,4 +1,4 @@
-"""Indexes of a Lake: a registry of runs in memory, and the builds and merges of the archiver."""
+"""A Lake's indexes: a registry of runs in memory, builds and merges."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class MemoryRuns:
 
 
 class LakeIndex:
-    """The index of a lake, in the folder beside it. `memory` bounds builds and merges."""
+    """`memory` bounds builds and merges."""
 
     def __init__(self, lake: Lake, folder: Path, *columns: str | IndexedValue, memory: int = 1 << 20) -> None:
         self.lake = lake
@@ -117,7 +117,6 @@ class LakeIndex:
     def archive(
         self, *, registry: Any = None, ledger: Callable[..., LedgerState] | None = None, bounded: Any = None
     ) -> TopicArchive:
-        """Return the lake's archive, with this index."""
         sources = RegistrySources(registry, ledger, self.lake.absent, self._state, self.store.objects)
         return TopicArchive(TOPIC.topic, self.lake, registry=sources, bounded=bounded)
 
@@ -134,7 +133,6 @@ class LakeIndex:
         is_over: Callable[[], bool] = lambda: False,
         most_entries: int | None = None,
     ) -> BuildReport:
-        """Index files that aren't covered, and merge full levels."""
         begun_ms = self.registry.now_ms()
         archive = self.archive(registry=registry, ledger=ledger)
         columns = resolve_columns(self.settings, archive.schema, archive.ledger(), TOPIC.topic)
@@ -172,5 +170,4 @@ class LakeIndex:
         return RunRemoval(topic=TOPIC, registry=self.registry, store=self.store)
 
     def objects(self) -> list[Path]:
-        """The objects of runs."""
         return sorted(Path(self.store.folder.removeprefix("file://")).rglob("*.parquet"))

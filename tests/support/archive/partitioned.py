@@ -1,4 +1,4 @@
-"""A topic partitioned by columns, and the check of files' partitions by pyiceberg."""
+"""A topic partitioned by columns, checked by pyiceberg."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ SKUS = ("A-1", "A-2", "B", "", "ü€😀x", "%2F/.. =", "zz" * 200)
 
 
 def order(numbers: random.Random, number: int) -> bytes | None:
-    """Return an order encoded by Google's library, a tombstone, or garbage."""
     if number % 17 == 3:
         return None
     if number % 19 == 5:
@@ -96,7 +95,6 @@ def settings(folder: Path, terms: list[str] | str = TERMS, **more: Any) -> dict[
 
 
 def check_files(table: Table) -> Counter[int]:
-    """Assert that rows are in pyiceberg's partition and within bounds; count the files per spec."""
     counter: Counter[int] = Counter()
     for task in table.scan().plan_files():
         file = task.file
@@ -127,12 +125,10 @@ def column_path(schema: Schema, field_id: int) -> list[str]:
 
 
 def value_at(row: Any, path: list[str]) -> Any:
-    """Return None below a null struct, and for columns that the file lacks."""
     for step in path:
         row = None if row is None else row.get(step)
     return row
 
 
 def in_iceberg(value: Any) -> Any:
-    """Convert times to microseconds, for pyiceberg's transforms."""
     return int(value.timestamp() * 1_000_000) if hasattr(value, "timestamp") else value

@@ -21,8 +21,6 @@ from tests.support.storage.foreign_deletion import delete_object
 
 @dataclass(slots=True, kw_only=True)
 class Patient:
-    """Remembers what was overwritten or deleted, to heal it."""
-
     config: Config
     table: ArchiveTable
     journal: TableJournal

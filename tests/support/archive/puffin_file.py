@@ -1,4 +1,4 @@
-"""Writes deletion vectors into Puffin files, and their manifest entries."""
+"""Deletion vectors in Puffin files, and their manifest entries."""
 
 from __future__ import annotations
 

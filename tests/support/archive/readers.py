@@ -1,4 +1,4 @@
-"""One topic in one shape: from the broker by confluent_kafka, from the table by ReplayConsumer."""
+"""Records from the broker and from the table, in one shape."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def from_kafka(stack: Stack, topic: str, partitions: int) -> list[Seen]:
 
 
 def wait_until_decided(stack: Stack, topic: str, partitions: int) -> None:
-    """Wait until no transaction is open. Brokers report the end before they write the markers."""
+    """Brokers report the end of a transaction before they write the markers."""
     requests = {TopicPartition(topic, value): OffsetSpec.latest() for value in range(partitions)}
 
     def ends(level: IsolationLevel) -> list[int]:
@@ -64,12 +64,11 @@ def from_archive(config: Path, topic: str, partitions: int) -> list[Seen]:
 
 
 def _by_partition(records: Iterable[Seen]) -> list[Seen]:
-    """Sort by partition, and keep the order of each."""
     return sorted(records, key=lambda record: record.partition)
 
 
 def digest_of(records: Iterable[Seen]) -> str:
-    """The digest of docs/digest.md. Kafka counts timestamp types from -1, its client from 0."""
+    """Kafka counts timestamp types from -1, confluent_kafka from 0."""
     return digest(
         SeenRecord(
             partition=record.partition,
@@ -85,7 +84,7 @@ def digest_of(records: Iterable[Seen]) -> str:
 
 
 def seen_from(consumer: Any, topic: str, *partitions: int) -> Iterator[Seen]:
-    """Read partitions to the ends that the consumer reports (`enable.partition.eof`)."""
+    """Needs `enable.partition.eof`."""
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in partitions])
     unread = set(partitions)
     deadline = time.monotonic() + TIMEOUT_S

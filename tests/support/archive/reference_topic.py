@@ -1,4 +1,4 @@
-"""The reference topics: every type of column, archived by the real job."""
+"""The reference topics with every type of column."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ class ReferenceTopic:
 def archive_reference(
     stack: Stack, folder: Path, *, native: bool, versions: Sequence[int] = VERSIONS, **keys: Any
 ) -> ReferenceTopic:
-    """Produce and archive the topic, with a run and separate files per version."""
     proto = folder / "reference.proto"
     topic = stack.topic(PARTITIONS)
     value = {"format": "protobuf", "message": MESSAGE, "proto": str(proto)}

@@ -1,4 +1,4 @@
-"""Compares a registry's account by offsets with the ranges of `files`."""
+"""Compares a registry's offsets with the ranges of `files`."""
 
 from __future__ import annotations
 

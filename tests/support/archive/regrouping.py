@@ -1,4 +1,4 @@
-"""Rewrites a topic's files by other borders, as compaction and repartitioning do."""
+"""Rewrites a topic's files with other boundaries, as compaction does."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A kept archive on restored servers: broker, store, catalog and registry.
+"""A kept archive on restored servers.
 
-Metadata has whole paths, so buckets and keys are the same. Tables are added by the API of S3 Tables: SeaweedFS' REST
+Buckets and keys are the same, as metadata has whole paths. Tables are added by the API of S3 Tables: SeaweedFS' REST
 `register` forgets the table's UUID, and then refuses commits.
 """
 
@@ -55,7 +55,6 @@ class RestoredArchive:
         return config
 
     def reset_objects(self) -> None:
-        """Restore the store's objects. The catalog must be unchanged."""
         objects, store = self.kept.objects(), _store(self.stack)
         for name, table in self.kept.about["tables"].items():
             assert self.stack.catalog().load_table(name).metadata_location == table["metadata"]

@@ -1,4 +1,4 @@
-"""Topics whose records are days apart, and retirements of them."""
+"""Topics with records days apart."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def produce(stack: Stack, topic: str, numbers: range, *, day: int, partition: in
 
 
 def archived(stack: Stack, **settings: Any) -> tuple[Path, str]:
-    """Archive three commits, with files of ten records, a day apart."""
     topic = stack.topic()
     config = stack.config({topic: {"snapshot_retention": "0s", **settings}})
     for day in range(3):
@@ -70,7 +69,6 @@ def ranges_of(config: Path) -> list[tuple[Any, ...]]:
 
 
 def check(config: Path, topic: str, records: Sequence[Seen], *, partitions: int = 1) -> None:
-    """Check that a replay gives these records, and a refill finds nothing."""
     assert from_archive(config, topic, partitions) == list(records)
     report = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
     assert report.mended == ()

@@ -1,4 +1,4 @@
-"""An archive of three files, whose values are written by two schema versions."""
+"""Two files of an older schema version, and one of a newer."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ def batch(archive: Any, made: Assignment, start: int, values: list[bytes | None]
 
 
 class Shop:
-    """An archive of two files of an older schema, and one of a newer schema."""
-
     def __init__(self, folder: Path, archive: Any, *, broken: int | None = None) -> None:
         first = assign(LedgerState(), value=compile_text(FIRST))
         self.made = assign(first.state, value=compile_text(SECOND))

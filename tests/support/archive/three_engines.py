@@ -1,4 +1,4 @@
-"""Rows of a table by three foreign readers, in one comparable form."""
+"""Rows of a table by three foreign readers, in one form."""
 
 from __future__ import annotations
 

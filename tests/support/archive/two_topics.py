@@ -1,4 +1,4 @@
-"""Two archived topics: one with a damaged table, and a good one for commands to continue with."""
+"""Two archived topics: a damaged and a good one."""
 
 from __future__ import annotations
 
@@ -116,7 +116,6 @@ class TwoTopics:
         self.write(path, before)
 
     def add_foreign(self, file_format: FileFormat = FileFormat.PARQUET) -> str:
-        """Add a file of a foreign writer, whose rows aren't in the log."""
         table = table_of(self.stack, self.config, self.bad)
         like = next(iter(self.files(self.bad).values()))
         path = f"{like.file_path.rpartition('/')[0]}/others.{file_format.value.lower()}"
@@ -140,7 +139,6 @@ class TwoTopics:
         return path
 
     def delete_position(self, path: str, position: int) -> str:
-        """Delete a row of `bad` merge-on-read. Return the delete file."""
         table = table_of(self.stack, self.config, self.bad)
         (data,) = [file for file in self.files(self.bad).values() if file.file_path == path]
         deletes = f"{path.rpartition('/')[0]}/deletes.parquet"

@@ -1,4 +1,4 @@
-"""The questions to every engine: kinds of columns, schema changes, single fields."""
+"""Cases for every engine: columns, schema changes, single fields."""
 
 from __future__ import annotations
 
@@ -133,7 +133,6 @@ FROM_OFFSET = 3
 
 
 def level(found: Sequence[Row], expected: Sequence[Row], case: Case, schema: Schema) -> Level:
-    """Return how well an engine's rows agree with the expected ones."""
     for nulls, word in ((True, "right"), (False, "nulls")):
         ours, theirs = (_picked(rows, case, schema, nulls=nulls) for rows in (expected, found))
         if ours == theirs:

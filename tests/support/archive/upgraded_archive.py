@@ -1,4 +1,4 @@
-"""An archive of version 0.1 on today's servers, and what a replay of it has to give back."""
+"""An archive of version 0.1 on today's servers."""
 
 from __future__ import annotations
 
@@ -26,10 +26,7 @@ TOPICS = ("customers", "events", "orders", "payments", "shipments")
 
 @dataclass(slots=True, kw_only=True)
 class UpgradedArchive:
-    """A restored archive, and which fates of records a replay has to give back by now.
-
-    `gone` says of a topic and a record whether an act of today's version has taken it out.
-    """
+    """Records of fates `present`, except `gone`, must be replayed."""
 
     archive: RestoredArchive
     config: Path
@@ -37,7 +34,6 @@ class UpgradedArchive:
     gone: list[Callable[[str, Seen], bool]] = field(default_factory=list)
 
     def run(self, *words: str, config: Path | None = None) -> Ran:
-        """Run a command, with tasks in threads."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("archiver.engine.choice.start_spark", lambda *_, **__: nullcontext(InlineEngine()))
             done = CliRunner().invoke(app, [*words, "--json", "--config", str(config or self.config)])
@@ -45,7 +41,6 @@ class UpgradedArchive:
         return Ran(code=done.exit_code, text=done.stdout or done.stderr)
 
     def expected(self, topic: str) -> list[Seen]:
-        """What a Kafka client read, as far as it has to be there."""
         return [
             record.seen
             for record in KEPT.records()
@@ -55,10 +50,7 @@ class UpgradedArchive:
         ]
 
     def check(self, *topics: str, config: Path | None = None) -> dict[str, bool]:
-        """Whether `archiver replay` writes the expected records of each topic, byte for byte and no others.
-
-        `archiver find` must find the expected ones of some keys, in files with sets of values and without.
-        """
+        """Whether `archiver replay` writes exactly the expected records, and `find` finds keys."""
         return {
             topic: self._replayed(topic, config) == self.expected(topic) and self._finds_keys(topic, config)
             for topic in topics or TOPICS

@@ -1,4 +1,4 @@
-"""A topic archived by a wrong schema, and the right schema."""
+"""A topic archived by a wrong schema."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def values() -> list[bytes | None]:
 
 
 def archived_wrongly(stack: Stack, folder: Path, **settings: Any) -> tuple[Path, str, Path]:
-    """Return the configuration, the topic and its .proto. Each partition has two files."""
     proto = folder / "event.proto"
     proto.write_text(WRONG)
     topic = stack.topic(PARTITIONS)

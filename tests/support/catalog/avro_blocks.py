@@ -1,4 +1,4 @@
-"""Avro files with one block per record, to be cut between two."""
+"""Avro files with one block per record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SYNC = bytes(range(16))
 
 
 def in_blocks(path: Path) -> list[int]:
-    """Rewrite a file with one block per record. Return the ends of header and blocks."""
+    """Return the ends of header and blocks."""
     reader = fastavro.reader(io.BytesIO(path.read_bytes()))
     schema = json.loads(reader.metadata["avro.schema"])
     meta = {name: value for name, value in reader.metadata.items() if not name.startswith("avro.")}
@@ -28,6 +28,6 @@ def in_blocks(path: Path) -> list[int]:
 
 
 def without_last_block(path: Path) -> None:
-    """Write a file without its last block: it looks like a whole, shorter file."""
+    """The result looks like a whole, shorter file."""
     ends = in_blocks(path)
     path.write_bytes(path.read_bytes()[: ends[-2]])

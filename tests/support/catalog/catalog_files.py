@@ -1,4 +1,4 @@
-"""Topics, tables and small real Parquet files for tests of the catalog."""
+"""Topics, tables and small Parquet files."""
 
 from __future__ import annotations
 

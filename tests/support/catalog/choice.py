@@ -1,7 +1,4 @@
-"""The Iceberg catalog of the tests.
-
-ARCHIVER_TEST_CATALOG is `embedded` (default) or `java`.
-"""
+"""The tests' catalog: ARCHIVER_TEST_CATALOG is `embedded` (default) or `java`."""
 
 from __future__ import annotations
 
@@ -25,7 +22,6 @@ def of_the_stacks_own_catalog(why: str) -> pytest.MarkDecorator:
 
 @contextmanager
 def stack_with(catalog: str, stack: Stack, folders: pytest.TempPathFactory) -> Iterator[Stack]:
-    """The stack with its own catalog, or with an empty other one."""
     if catalog == "embedded":
         yield stack
     else:

@@ -1,4 +1,4 @@
-"""A merge-on-read DELETE as by other engines: a position delete file per data file."""
+"""A merge-on-read DELETE: a position delete file per data file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.support.servers.stack import Stack
 
 
 def delete_positions(stack: Stack, config: Path, topic: str, partition: int, offsets: Iterable[int]) -> list[str]:
-    """Delete rows by position. Return the affected data files."""
     table, gone = table_of(stack, config, topic), set(offsets)
     files, touched = [], []
     for data, rows in read(table):

@@ -1,4 +1,4 @@
-"""Changes of a table by other writers, without the archiver's footers."""
+"""Changes by other writers, without footers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def set_main(stack: Stack, config: Path, topic: str, snapshot_id: int) -> None:
 
 
 def delete_rows(stack: Stack, config: Path, topic: str, partition: int, offsets: Iterable[int]) -> None:
-    """A copy-on-write DELETE."""
     gone = pa.array(list(offsets), pa.int64())
 
     def kept(rows: pa.Table) -> pa.Table:
@@ -68,7 +67,7 @@ def change_values(stack: Stack, config: Path, topic: str, partition: int, offset
 
 
 def upgrade(stack: Stack, config: Path, topic: str) -> None:
-    """The request of `SET TBLPROPERTIES ('format-version' = '3')`."""
+    """As `SET TBLPROPERTIES ('format-version' = '3')`."""
     table = table_of(stack, config, topic)
     update = UpgradeFormatVersionUpdate.model_validate({"format-version": 3})
     stack.catalog().commit_table(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), (update,))
@@ -81,7 +80,6 @@ def compact(stack: Stack, config: Path, topic: str) -> None:
 
 
 def rewrite(stack: Stack, config: Path, topic: str) -> None:
-    """`rewrite_data_files`: one file per partition, by the current spec."""
     table = table_of(stack, config, topic)
     pairs = read(table)
     rows = pa.concat_tables(part for _, part in pairs)

@@ -1,7 +1,4 @@
-"""Iceberg's REST catalog in Java, over the stack's Postgres and any store.
-
-130 MB from Maven Central once; 3 s to start.
-"""
+"""Iceberg's REST catalog in Java: 130 MB from Maven Central once, 3 s to start."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ _ADAPTER = replace(_CORE, with_needs=False, classifier="tests")
 
 @contextmanager
 def java_catalog(stack: Stack, scratch: Path, store: Store | None = None) -> Iterator[Stack]:
-    """Run an empty Java catalog. Tables are in `store`, by default the stack's."""
     store = store or seaweedfs_store(stack)
     port = choose(["java-catalog"])["java-catalog"]
     uri, warehouse = f"http://127.0.0.1:{port}", f"{store.root}/{scratch.name}"

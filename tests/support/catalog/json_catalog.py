@@ -1,4 +1,4 @@
-"""A catalog whose table is one metadata.json, read and written with every commit."""
+"""A catalog that reads and writes metadata.json with every commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An HTTP proxy that loses, delays, repeats or changes a REST catalog's answers to commits."""
+"""An HTTP proxy that loses, delays, repeats or changes answers to commits."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class _Request:
 
 
 class LossyProxy(ThreadingHTTPServer):
-    """`faults` affect the next commits, in order; `gathering` delays commits for rivals.
+    """`faults` affect the next commits; `gathering` delays commits for rivals.
 
-    While `away`, connections end at once. `delivered` are answers to delayed requests. `older_loads` are how many
-    states loads after an affected commit lag behind, as from a cache.
+    While `away`, connections end. `delivered` answer delayed requests. `older_loads`: states that loads after a commit
+    lag behind, as from a cache.
     """
 
     daemon_threads = True
@@ -94,7 +94,6 @@ class LossyProxy(ThreadingHTTPServer):
         super().server_close()
 
     def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
-        """Return status, type and message of a refusal, or None."""
         return None
 
     def next_fault(self) -> Fault | None:
@@ -119,7 +118,7 @@ class LossyProxy(ThreadingHTTPServer):
             self._held.append(request)
 
     def deliver_held(self, when: Delivery = Delivery.BY_HAND) -> None:
-        """Deliver the requests delayed until this moment, or all."""
+        """BY_HAND delivers all."""
         with self._lock:
             if when not in {Delivery.BY_HAND, self.delivery}:
                 return
@@ -127,7 +126,6 @@ class LossyProxy(ThreadingHTTPServer):
             self.delivered += [self.forward(request).status_code for request in late]
 
     def older_load(self, path: str) -> bytes | None:
-        """Return an older state if the next load must have one."""
         with self._lock:
             states = self._states[path]
             if not self._is_struck or not self.older_loads or len(states) <= self.older_loads[0]:
@@ -157,7 +155,7 @@ class LossyProxy(ThreadingHTTPServer):
 
 
 class S3TablesProxy(LossyProxy):
-    """Refuses table names as Amazon S3 Tables does.
+    """Refuses table names as Amazon S3 Tables.
 
     https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-tables-buckets-naming.html
     """
@@ -193,11 +191,10 @@ class GlueProxy(LossyProxy):
 
 
 class NessieProxy(LossyProxy):
-    """Refuses what Nessie 0.99.0 refuses: schemas without `last-column-id`, and orders and partitions inside structs.
+    """Refuses requests as Nessie 0.99.0: schemas without `last-column-id`, orders and partitions in structs.
 
-    The field is required in `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie). `NessieModelIceberg` knows only
-    fields at the top in `icebergSortOrderToNessie` and `icebergPartitionSpecToNessie`, until 0.102.0
-    (projectnessie/nessie#10237).
+    `IcebergMetadataUpdate.AddSchema` (projectnessie/nessie) requires the field. `icebergSortOrderToNessie` and
+    `icebergPartitionSpecToNessie` know only fields at the top before 0.102.0 (projectnessie/nessie#10237).
     """
 
     def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:

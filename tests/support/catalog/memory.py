@@ -1,4 +1,4 @@
-"""A catalog in memory that can lose answers, with pyiceberg's own metadata code."""
+"""A catalog in memory with pyiceberg's metadata code, which can lose answers."""
 
 from __future__ import annotations
 
@@ -87,10 +87,7 @@ def span(
 
 
 class MemoryCatalog:
-    """One table. `script` decides the fate of the next requests.
-
-    `older_loads` are how many states the next loads lag behind.
-    """
+    """`script` decides the fate of the next requests; loads lag `older_loads` states behind."""
 
     def __init__(self, folder: Path, *value_fields: NestedField) -> None:
         first = schema(*(value_fields or (ID,)))
@@ -167,7 +164,7 @@ class MemoryCatalog:
         self.apply(attempt)
 
     def refuse_landed(self, attempt: Attempt) -> None:
-        """A server that rejects an unknown state as a bad request (apache/polaris#5145)."""
+        """As Polaris (apache/polaris#5145)."""
         self.apply(attempt)
         raise BadRequestError("CommitStateUnknownException: no answer from the database")
 
@@ -176,7 +173,6 @@ class MemoryCatalog:
         raise ForbiddenError("the session is over")
 
     def expire_landed(self, attempt: Attempt) -> None:
-        """The token expires while the catalog works: 419."""
         self.apply(attempt)
         raise AuthorizationExpiredError("the token is over")
 

@@ -1,4 +1,4 @@
-"""Databases of older archivers: with the first migrations only."""
+"""Databases with the first migrations only."""
 
 from __future__ import annotations
 

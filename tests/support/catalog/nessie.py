@@ -1,6 +1,6 @@
-"""Project Nessie's REST catalog, tables in memory: 245 MB from Maven Central once, 8 to 23 s to start.
+"""Nessie's catalog, tables in memory: 245 MB from Maven Central once, 8 to 23 s to start.
 
-It vends no credentials here: clients have their own. Settings: projectnessie.org/nessie-latest/configuration.
+Settings: projectnessie.org/nessie-latest/configuration.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _S3 = "nessie.catalog.service.s3.default-options"
 
 @contextmanager
 def nessie(stack: Stack, scratch: Path) -> Iterator[Stack]:
-    """The stack with a Nessie whose warehouse is in the stack's bucket."""
     ports = choose(["nessie", "nessie-management"])
     uri = f"http://127.0.0.1:{ports['nessie']}/iceberg"
     storage = stack.endpoints.s3_properties

@@ -20,6 +20,5 @@ class OpenEndpoints(Endpoints):
 
 
 def with_catalog(stack: Stack, scratch: Path, uri: str, warehouse: str, storage: Mapping[str, str]) -> Stack:
-    """Replace the catalog by one without authentication."""
     existing = {field.name: getattr(stack.endpoints, field.name) for field in fields(Endpoints)}
     return Stack(OpenEndpoints(**existing | {"catalog_uri": uri, "warehouse": warehouse, "storage": storage}), scratch)

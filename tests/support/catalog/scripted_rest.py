@@ -1,4 +1,4 @@
-"""A REST catalog in memory that loses, refuses and repeats requests as a script says."""
+"""A REST catalog in memory with scripted faults."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pyiceberg.table.update import AssertCreate, update_table_metadata
 
 @dataclass
 class Rest:
-    """A REST catalog in memory, as TableCatalog calls it. `script` says what becomes of the next requests to make."""
+    """`script` decides the fate of the next requests."""
 
     folder: Path
     tables: dict[str, TableMetadata] = field(default_factory=dict)
@@ -108,14 +108,13 @@ class Rest:
 
 
 def _renumbered(made: TableMetadata) -> TableMetadata:
-    """As Nessie makes it, but for partitioning and order: the fields of the first schema get new ids."""
+    """As in Nessie, the first schema's fields get new ids."""
     fresh = assign_fresh_schema_ids(made.schema())
     order, spec = UNSORTED_SORT_ORDER, UNPARTITIONED_PARTITION_SPEC
     return new_table_metadata(fresh, spec, order, made.location, dict(made.properties), made.table_uuid)
 
 
 def refused(status: int) -> Exception:
-    """The answer to a proposal, as pyiceberg raises it."""
     response = requests.Response()
     response.status_code = status
     response._content = b'{"error": {"message": "Stage create is not supported", "type": "E", "code": %d}}' % status

@@ -1,4 +1,4 @@
-"""A registry's staged ranges and a catalog in memory, without servers."""
+"""Staged ranges and a catalog, in memory."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ Send = Callable[[Attempt], None]
 
 @dataclass
 class StagedRanges:
-    """One topic's ranges: waiting, and in the table."""
-
     waiting: dict[str, TranslatedRange] = field(default_factory=dict)
     landed: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
@@ -62,15 +60,13 @@ class StagedRanges:
 
 
 class NoneMissing:
-    """The registry's part for lost objects, without any."""
-
     def load(self, _: Any, **__: Any) -> tuple[TranslatedRange, ...]:
         return ()
 
 
 @dataclass
 class CatalogOfOne:
-    """A TableCatalog over a table in memory. `send` may lose requests, answers and time."""
+    """`send` may lose requests, answers and time."""
 
     memory: MemoryCatalog
     send: Send

@@ -1,4 +1,4 @@
-"""A REST catalog of views in the test's process, without tables."""
+"""A REST catalog of views in this process."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ Answer = tuple[int, dict[str, Any]]
 
 @dataclass(slots=True)
 class ViewServer:
-    """Views by path, as metadata. `refusals` are statuses for the next changes."""
-
     uri: str = ""
     views: dict[str, dict[str, Any]] = field(default_factory=dict)
     refusals: list[int] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The settings of docs/clients.md, run as they are."""
+"""The settings of docs/clients.md."""
 
 from __future__ import annotations
 
@@ -55,7 +55,6 @@ def filled(code: str, place: Place) -> str:
 
 
 def read_in_python(mark: str, code: str, count: int) -> list[bytes]:
-    """Return the values of `count` records, read by a Python client's code."""
     values: list[bytes] = []
 
     def handle(value: bytes) -> None:
@@ -109,7 +108,6 @@ def told_by_tools(code: str) -> list[str]:
 
 
 def read_in_spark(blocks: Sequence[str], folder: Path) -> list[list[bytes]]:
-    """Return the values that each block reads, in one Spark session."""
     command = [sys.executable, str(SOURCES / "spark" / "documented.py"), spark_jars()]
     done = subprocess.run(
         command,

@@ -1,4 +1,4 @@
-"""Programs around the Go and JavaScript of docs/clients.md, if toolchains are installed."""
+"""Programs around the Go and JavaScript of docs/clients.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An archived topic behind two servers, one with authentication."""
+"""A topic behind two servers, one with authentication."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client of `archiver serve flight`, with pyarrow's own client; and the command in a process."""
+"""`archiver serve flight` in a process, and pyarrow's client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ class FlightProcess:
 
 @contextmanager
 def flight_process(config: Path, *, fault: str | None = None) -> Iterator[FlightProcess]:
-    """Run the command. At the end it is stopped in order, unless it has ended."""
     command = [sys.executable, "-m", "archiver", "serve", "flight", "--listen", "127.0.0.1:0", "--json"]
     environment = os.environ | ({"ARCHIVER_FAULT": fault} if fault else {})
     with subprocess.Popen(
@@ -57,7 +56,7 @@ def put(
     schema: pa.Schema = SCHEMA,
     options: flight.FlightCallOptions | None = None,
 ) -> list[dict[str, Any]]:
-    """Send batches one by one; return the answers. Raises pyarrow's errors."""
+    """Raises pyarrow's errors."""
     with flight.FlightClient(f"grpc://{address}") as client:
         writer, reader = client.do_put(flight.FlightDescriptor.for_path(topic), schema, options)
         answers = []

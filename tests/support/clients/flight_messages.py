@@ -1,4 +1,4 @@
-"""Messages of DoPut, for tests of the service without pyarrow's client."""
+"""Messages of DoPut without pyarrow's client."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def flight_data(*, topic: str = "sensors", header: bytes = b"", metadata: bytes 
 
 
 def put_messages(rows: pa.RecordBatch, count: int, *, compression: str | None = None) -> list[bytes]:
-    """The schema, then the same rows as batches of the client `a`."""
     sink = pa.BufferOutputStream()
     with ipc.new_stream(sink, rows.schema, options=ipc.IpcWriteOptions(compression=compression)) as writer:
         writer.write_batch(rows)

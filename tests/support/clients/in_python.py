@@ -1,4 +1,4 @@
-"""Clients of Python."""
+"""Python clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka's tools in a Java client's version: console consumer and `kafka-consumer-groups.sh`."""
+"""Kafka's console consumer and `kafka-consumer-groups.sh`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,10 @@ _SHOWN: Final = ("timestamp", "partition", "offset", "headers", "key")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaTools:
-    """`shown_by` is the console consumer's option for the printed fields."""
-
     folder: Path
     shown_by: str
 
     def read(self, address: str, topic: str, group: str, count: int) -> list[str]:
-        """Return the console consumer's sorted output for `count` records, read as a group member."""
         shown = [part for value in _SHOWN for part in (self.shown_by, f"print.{value}=true")]
         named = ("--bootstrap-server", address, "--topic", topic, "--group", group, "--from-beginning")
         limits = ("--max-messages", str(count), "--isolation-level", "read_committed")

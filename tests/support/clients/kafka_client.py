@@ -1,4 +1,4 @@
-"""What every client is made to do."""
+"""The interface of all clients."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class KafkaClient(Protocol):
     def version(self) -> str: ...
 
     def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
-        """Return all records, or from a timestamp (ms) on, by partition and offset."""
+        """Records by partition and offset; `from_time` is in ms."""
         ...
 
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
     ) -> Sequence[tuple[int, int]]:
-        """Return partitions and offsets that one group member reads and commits, at most `count`."""
+        """Return committed partitions and offsets, at most `count`."""
         ...

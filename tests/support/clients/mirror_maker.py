@@ -1,4 +1,4 @@
-"""MirrorMaker 2, which copies archived topics to a cluster."""
+"""MirrorMaker 2, which copies archived topics."""
 
 from __future__ import annotations
 

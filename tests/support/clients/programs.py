@@ -1,4 +1,4 @@
-"""Clients in other languages (tests/clients), built if toolchains are installed."""
+"""Clients in other languages (tests/clients), built by installed toolchains."""
 
 from __future__ import annotations
 
@@ -81,12 +81,10 @@ def old_java_client() -> ProgramClient:
 
 
 def kafka_streams() -> ProgramClient:
-    """Kafka Streams, without stores."""
     return _java(KAFKA, _streams_jars(), name="Kafka Streams", program="StreamsReader")
 
 
 def share_group_member() -> tuple[str | Path, ...]:
-    """The command of a member of a share group."""
     return _java(KAFKA, _client_jars(KAFKA), program="ShareReader").command
 
 
@@ -153,7 +151,6 @@ def sarama(scratch: Path) -> ProgramClient:
 
 
 def kafka_go(scratch: Path) -> ProgramClient:
-    """segmentio/kafka-go."""
     return _go("kafkago", "segmentio/kafka-go", r"segmentio/kafka-go v(\S+)", scratch)
 
 
@@ -167,12 +164,10 @@ def _go(program: str, name: str, version: str, scratch: Path) -> ProgramClient:
 
 
 def rust_rdkafka(scratch: Path) -> ProgramClient:
-    """rdkafka, which is librdkafka in Rust."""
     return _rust("rdkafka", "rdkafka (Rust)", scratch)
 
 
 def rskafka(scratch: Path) -> ProgramClient:
-    """rskafka."""
     return _rust("rskafka", "rskafka", scratch)
 
 
@@ -191,7 +186,6 @@ def kafkajs(scratch: Path) -> ProgramClient:
 
 
 def platformatic(scratch: Path) -> ProgramClient:
-    """@platformatic/kafka."""
     return _javascript("platformatic", "@platformatic/kafka", "@platformatic/kafka", scratch)
 
 

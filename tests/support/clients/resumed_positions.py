@@ -1,4 +1,4 @@
-"""Consumers that resume at a committed offset with a leader epoch, as copied from a live cluster."""
+"""Consumers that resume at a copied offset with a leader epoch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SECONDS = 60.0
 
 
 class Resuming(Protocol):
-    """A client that commits an offset with an epoch for partition 0, and resumes there."""
+    """Commits an offset and epoch for partition 0, and resumes."""
 
     def __call__(
         self, address: str, group: str, offset: int, *, epoch: int, count: int, seconds: float, reset: str

@@ -1,7 +1,7 @@
-"""Kafka's VerifiableConsumer, by which Kafka's system tests judge groups.
+"""Kafka's VerifiableConsumer, with the rules of Kafka's `verifiable_consumer.py`.
 
-As in `verifiable_consumer.py`: members consume and commit only owned partitions, resume at the group's offset, commit
-no more than consumed, and consume nothing before the committed offset. A suspended member may finish fetched records.
+Members consume and commit only owned partitions, resume at the group's offset, commit no more than consumed, and
+consume nothing before the committed offset. A suspended member may finish fetched records.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ _FINISHES_S: Final = 5.0
 
 @dataclass(slots=True)
 class Judge:
-    """Compares what a group's consumers report. `wrong` are violations."""
-
     protocol: str
     wrong: list[str] = field(default_factory=list)
     committed: dict[int, int] = field(default_factory=dict)
@@ -135,7 +133,7 @@ class Seen:
 
 class VerifiableConsumers:
     def __init__(self, folder: Path, *, bootstrap: str, topic: str, group: str, protocol: str, at_once: int) -> None:
-        """Members commit after at most `at_once` records."""
+        """`at_once` bounds records between commits."""
         self.judge = Judge(protocol)
         self._folder = folder
         java = find_java()

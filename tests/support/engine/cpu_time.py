@@ -1,4 +1,4 @@
-"""CPU time of work on one core or in threads, without other processes' share."""
+"""CPU time without other processes' share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def spent(run: Callable[[], object], rounds: int = 3) -> float:
-    """Return this thread's CPU seconds in the best round."""
+    """Return the least CPU seconds."""
     best = float("inf")
     for _ in range(rounds):
         start = time.thread_time()
@@ -19,7 +19,7 @@ def spent(run: Callable[[], object], rounds: int = 3) -> float:
 
 
 def spent_by_threads(run: Callable[[], object], threads: int, times: int) -> float:
-    """Return seconds until all threads are done, less their waits for a core."""
+    """Return seconds less waits for a core."""
     start = threading.Barrier(threads)
     taken: list[float] = []
 
@@ -39,6 +39,6 @@ def spent_by_threads(run: Callable[[], object], threads: int, times: int) -> flo
 
 
 def waited_for_a_core() -> float:
-    """Return seconds without a free core (Linux; 0 elsewhere)."""
+    """0 except on Linux."""
     path = Path(f"/proc/self/task/{threading.get_native_id()}/schedstat")
     return int(path.read_text().split()[1]) / 1e9 if path.exists() else 0.0

@@ -1,4 +1,4 @@
-"""Forked test processes with the archiver imported: fast to start, and to be killed."""
+"""Forked processes, fast to start and kill."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ FORKED.set_forkserver_preload(
 
 
 def run_forked(run: Callable[..., int], *arguments: str, fault: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Call `run` in a process with ARCHIVER_FAULT set to `fault`. Return the exit code."""
     with tempfile.TemporaryDirectory() as folder:
         output, errors = Path(folder, "output"), Path(folder, "errors")
         process = FORKED.Process(target=_exit_with, args=(run, arguments, fault, output, errors))

@@ -1,4 +1,4 @@
-"""An engine without Spark: tasks in threads, pickled both ways."""
+"""An engine with tasks in threads, pickled both ways."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from archiver.engine.threads import ThreadEngine
 
 
 class InlineEngine(ThreadEngine):
-    """An Engine for tests. An interrupt ends tasks that haven't begun."""
+    """An interrupt ends tasks that haven't begun."""
 
     slots = 2
 

@@ -1,4 +1,4 @@
-"""Jobs in processes that are killed, and the proof that each record is archived once."""
+"""Killed jobs, and the proof of records archived once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ DAY = 86_400_000
 
 
 def archive(config: Path, fault: str | None = None) -> subprocess.CompletedProcess[str]:
-    """Archive everything in a process, without Spark. `fault` is ARCHIVER_FAULT."""
     return run_forked(archive_inline, str(config), fault=fault)
 
 
@@ -39,10 +38,7 @@ def archive_by_spark(config: Path, fault: str | None = None) -> subprocess.Compl
 
 
 def produce(stack: Stack, topic: str, base: int) -> None:
-    """Produce `EACH` records per partition, of two days.
-
-    More batches a day than the clock's window, so each partition gets two files.
-    """
+    """More batches than the clock's window: each partition gets two files."""
     for day in range(2):
         stack.produce(
             topic,
@@ -55,7 +51,6 @@ def produce(stack: Stack, topic: str, base: int) -> None:
 
 
 def assert_each_once(stack: Stack, config: Path, topic: str, each: int) -> None:
-    """Assert that the table has the first `each` offsets of each partition once, and nothing is left."""
     settings = load_config(config)
     iceberg = stack.catalog().load_table(settings.topic(topic).table)
     kafka = iceberg.scan().to_arrow().column("kafka").combine_chunks()

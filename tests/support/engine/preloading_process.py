@@ -1,7 +1,4 @@
-"""Whether workers of a new session have a module imported.
-
-A program, as engines join an active session: `python -m tests.support.engine.preloading_process`.
-"""
+"""Whether workers of a new session have a module imported. A program, as engines join an active session."""
 
 from __future__ import annotations
 

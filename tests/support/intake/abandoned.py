@@ -1,4 +1,4 @@
-"""A registry with one log, and a table in memory, for giving the log up."""
+"""A log to give up."""
 
 from __future__ import annotations
 
@@ -36,7 +36,6 @@ class MemoryTable(MemoryArchive):
         return sorted((gap.partition, gap.start_offset, gap.end_offset) for gap in self.table if gap.lost)
 
     def rows(self) -> list[tuple[int, bytes]]:
-        """Offsets and values of partition 0."""
         files = [file for range_ in self.table if range_.partition == 0 for file in range_.files]
         return sorted(row for file in files for row in self.objects[file.path])
 

@@ -1,4 +1,4 @@
-"""Batches of clients, as a server prepares them."""
+"""Batches of clients."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ def rows_of(values: list[bytes]) -> pa.RecordBatch:
 
 
 def batch_of(client: str, batch_id: int, values: dict[int, list[bytes]], *, incarnation: int = 0) -> IntakeBatch:
-    """`values` by partition."""
     flat = [value for partition in sorted(values) for value in values[partition]]
     return IntakeBatch(
         client=client,

@@ -1,4 +1,4 @@
-"""A disk in memory that loses everything that wasn't synced: contents, new names, renames and removals."""
+"""A disk in memory that loses contents, names, renames and removals before a sync."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 
 class PowerCut(BaseException):
-    """The process ends here. Not an Exception: no code under test may handle it."""
+    """Not an Exception, so that no code handles it."""
 
 
 @dataclass(eq=False, slots=True)
@@ -22,7 +22,7 @@ class Inode:
 
 @dataclass
 class LossyDisk:
-    """`step` is called before each operation: it may raise PowerCut or OSError."""
+    """`step` is called before operations, and may raise PowerCut or OSError."""
 
     step: Callable[[str], None] = lambda _: None
     room: int = 1 << 40
@@ -70,7 +70,7 @@ class LossyDisk:
         self.pending = []
 
     def cut_power(self, choose: Callable[[int], int]) -> None:
-        """Keep what is durable. `choose(n)` returns one of 0..n-1: how much of the rest reached the disk, too."""
+        """Keep durable data, and a part of the rest: `choose(n)` is in 0..n-1."""
         kept = dict(self.names_durable)
         for change in self.pending[: choose(len(self.pending) + 1)]:
             change(kept)

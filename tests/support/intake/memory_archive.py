@@ -1,4 +1,4 @@
-"""A topic's store, registry and table in memory. Everything that a call returned stays."""
+"""A topic's store, registry and table in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from catalog.ranges.fence import fence
 
 @dataclass
 class MemoryArchive:
-    """`step` is called before and after each change: it may end the process."""
+    """`step` is called before and after each change."""
 
     step: Callable[[str], None] = lambda _: None
     objects: dict[str, list[tuple[int, bytes]]] = field(default_factory=dict)
@@ -58,7 +58,6 @@ class MemoryArchive:
         self.step("kept")
 
     def accepted_ends(self) -> dict[int, int]:
-        """The offsets after the last rows in the table or staged for it."""
         ends = dict(self.ends)
         for range_ in self.staged.values():
             ends[range_.partition] = max(ends.get(range_.partition, 0), range_.end_offset)
@@ -90,7 +89,6 @@ class MemoryArchive:
         return dict(self.ends)
 
     def values(self, partition: int) -> list[bytes]:
-        """The values in the table. Their offsets must be 0, 1, 2, …."""
         ranges = sorted(
             (range_ for range_ in self.table if range_.partition == partition), key=lambda range_: range_.start_offset
         )

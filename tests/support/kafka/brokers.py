@@ -1,4 +1,4 @@
-"""A cluster of three brokers: moved leaders and partitions, ended and suspended nodes."""
+"""A cluster of three brokers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ eventually = partial(timing.eventually, every=0.1, despite=(KafkaException,))
 
 
 class Brokers:
-    """A running cluster in a folder."""
-
     def __init__(self, folder: Path, stack: Stack) -> None:
         self.stack = stack
         self.servers = Servers(folder)
@@ -68,7 +66,6 @@ class Brokers:
         eventually(elected, f"{node} leads {topic}")
 
     def turn_leaders(self, topics: Iterable[str], by: int = 1) -> None:
-        """Move the leader of every partition to a later replica, all at once."""
         expected = {
             (topic, number): (*item.replicas[by % len(item.replicas) :], *item.replicas[: by % len(item.replicas)])
             for topic in topics

@@ -1,4 +1,4 @@
-"""A classic group that a test drives, with its time and its answers."""
+"""A classic group with its time and answers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ def joining(member_id: str = "", **changes: Any) -> Joining:
 
 @dataclass(slots=True)
 class Course:
-    """A group, its time, and its answers by ticket."""
-
     group: ClassicGroup = field(default_factory=lambda: ClassicGroup("g", initial_delay=DELAY))
     now: float = 0.0
     answers: dict[int, Any] = field(default_factory=dict)
@@ -48,7 +46,7 @@ class Course:
         return self.tickets
 
     def named(self, **changes: Any) -> tuple[str, int]:
-        """Join as clients do since version 4: request an id first."""
+        """Join as clients since version 4, which request an id first."""
         refusal = self.answers[self.join(**changes)]
         assert refusal.error == ErrorCode.member_id_required
         return refusal.member_id, self.join(refusal.member_id, **changes)
@@ -66,7 +64,6 @@ class Course:
         return self.tickets
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and call the group at each of its deadlines."""
         until = self.now + seconds
         while self.group.deadline() <= until:
             self.now = max(self.now, self.group.deadline())

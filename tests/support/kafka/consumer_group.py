@@ -1,4 +1,4 @@
-"""A self-assigning group with its own clock and topics."""
+"""A self-assigning group with a clock and topics."""
 
 from __future__ import annotations
 

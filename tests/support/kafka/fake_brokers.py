@@ -1,7 +1,4 @@
-"""Scripted brokers on real sockets, with kafka-python's messages.
-
-For what real brokers don't do on request: move leaders, throttle, refuse, hang.
-"""
+"""Scripted brokers on real sockets, with kafka-python's messages."""
 
 from __future__ import annotations
 
@@ -58,10 +55,9 @@ REQUESTS = {request.API_KEY: request for request in VERSIONS}
 
 @dataclass(slots=True)
 class FakeCluster:
-    """A topic of one partition; change the fields while it runs.
+    """One partition. `answers` maps request classes to responses, None to hang up.
 
-    `answers` maps request classes to responses, None to hang up. `hanging` brokers never answer; after a request in
-    `last_words` they hang up. `asked` records (broker, request).
+    `hanging` brokers never answer; after `last_words` they hang up. `asked` records (broker, request).
     """
 
     topic: str = "t"
@@ -145,7 +141,7 @@ class FakeCluster:
 
 
 def fetched(records: bytes = b"", *, error: int = 0, end: int = 0, throttle_ms: int = 0, replica: int = -1) -> Any:
-    """An answer to Fetch; with `replica`, its leader redirects readers there."""
+    """With `replica`, the leader redirects readers."""
     topic = FetchResponse.FetchableTopicResponse
     partition = topic.PartitionData(
         partition_index=0,

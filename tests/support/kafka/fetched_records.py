@@ -26,7 +26,6 @@ PLAIN: Final[dict[str, Any]] = {
 
 
 def as_records(fetched: pa.RecordBatch, *, rows: Sequence[int] = (), times: Sequence[int] = ()) -> Records:
-    """Return the wire's columns, in batches of these `rows`; times are 0 by default."""
     counts = np.array(rows or [fetched.num_rows], np.int64)
     first = np.cumsum(counts) - counts
     starts, ends = (fetched.column(name).to_numpy()[first] for name in ("batch_start", "batch_end"))

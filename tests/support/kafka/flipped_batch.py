@@ -10,7 +10,7 @@ _FAR = 1 << 20
 
 
 def flip_batch(folder: Path, offset: int) -> int:
-    """Flip the batch's last bit, and raise its last offset. Return its base offset."""
+    """Flip the last bit, and raise the last offset. Return the base offset."""
     for segment in sorted(folder.glob("*.log")):
         data, position = segment.read_bytes(), 0
         while position + 61 <= len(data):

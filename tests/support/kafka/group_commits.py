@@ -1,4 +1,4 @@
-"""Committed offsets of groups, by the admin client."""
+"""Committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def commit(stack: Stack, group: str, topic: str, offsets: dict[int, int]) -> Non
 
 
 def committed_by(stack: Stack, group: str, topic: str, partitions: int) -> dict[int, int]:
-    """Return offsets by partition, negative if missing."""
+    """Missing offsets are negative."""
     requests = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, value) for value in range(partitions)])]
     result = stack.admin.list_consumer_group_offsets(requests)[group].result(30)
     return {partition.partition: partition.offset for partition in result.topic_partitions}

@@ -1,4 +1,4 @@
-"""A partition's log through elections, by Kafka's rules: epochs, truncation, markers, compaction."""
+"""A partition's log: epochs, truncation, markers, compaction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIME = 1_700_000_000_000
 
 @dataclass(frozen=True)
 class Batch:
-    """Numbered records, or a batch that consumers don't see: a marker, or an aborted one."""
+    """Numbered records, or hidden ones: a marker, or aborted."""
 
     base: int
     epoch: int
@@ -40,7 +40,7 @@ class Batch:
 
 @dataclass
 class History:
-    """The leader's log. `began` maps epochs to starts; `compacted` are removed numbers."""
+    """`began` maps epochs to starts."""
 
     batches: list[Batch] = field(default_factory=list)
     began: list[tuple[int, int]] = field(default_factory=lambda: [(0, 0)])
@@ -70,7 +70,7 @@ class History:
         self.elect()
 
     def wake(self, epoch: int, records: int) -> None:
-        """Elect an isolated former leader that continued in its own epoch."""
+        """Elect a former leader that continued its epoch."""
         after = [start for other, start in self.began if other > epoch]
         if after and self.written.get(epoch) == after[0]:  # it has all that was written in its epoch
             self.batches = [batch for batch in self.batches if batch.end <= after[0]]

@@ -1,4 +1,4 @@
-"""What Kafka's Java client and DumpLogSegments read in files of batches."""
+"""Kafka's Java client and DumpLogSegments on files of batches."""
 
 from __future__ import annotations
 

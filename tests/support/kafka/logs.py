@@ -1,4 +1,4 @@
-"""A partition's log in memory, and a task over it that writes real files."""
+"""A log in memory, and a task that writes real files of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Message sets of formats v0 and v1, as written before Kafka 0.11."""
+"""Message sets v0 and v1, as before Kafka 0.11."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def wrapper(
     attributes: int = 0,
     key: bytes | None = None,
 ) -> bytes:
-    """A message with a compressed set. `offset` is its last message's."""
+    """`offset` is of the last message."""
     payload = b"".join(messages)
     number, value = {
         "gzip": (1, gzip.compress(payload)),
@@ -54,7 +54,7 @@ def wrapper(
 
 
 def lz4(data: bytes, *, broken: bool) -> bytes:
-    """Independent blocks. `broken`: the header checksum covers the magic number too (KAFKA-3160)."""
+    """If `broken`, the header checksum covers the magic number (KAFKA-3160)."""
     writer = cramjam.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
     writer.compress(data)
     frame = bytearray(bytes(writer.finish()))
@@ -65,7 +65,6 @@ def lz4(data: bytes, *, broken: bool) -> bytes:
 
 
 def xxh32(data: bytes) -> int:
-    """XXH32, seed 0, by the published description."""
     p1, p2, p3, p4, p5, mask = 2654435761, 2246822519, 3266489917, 668265263, 374761393, 0xFFFFFFFF
 
     def turned(word: int, by: int) -> int:

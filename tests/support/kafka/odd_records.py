@@ -1,7 +1,7 @@
-"""Odd records, produced to a real broker by two foreign clients.
+"""Odd records on a real broker, by two foreign clients.
 
-librdkafka writes what it can express; kafka-python header keys that aren't UTF-8 and extreme timestamps.
-`set_append_times` rewrites a segment, as no client can turn back a broker's clock.
+librdkafka can't write header keys that aren't UTF-8 and extreme timestamps; kafka-python can. No client can turn back a
+broker's clock.
 """
 
 from __future__ import annotations
@@ -107,7 +107,6 @@ def produce_batch_sizes(bootstrap: str, topic: str, partitions: int, values: Seq
 
 
 def produce_transactions(bootstrap: str, topic: str, partitions: int) -> None:
-    """Produce committed and aborted transactions, interleaved with each other and with plain records."""
     plain = rdkafka(bootstrap)
     writers = [rdkafka(bootstrap, **{"transactional.id": f"{topic}-{name}"}) for name in ("first", "second")]
     for writer in writers:
@@ -132,7 +131,6 @@ def produce_transactions(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def produce_large(bootstrap: str, topic: str, partitions: int, count: int, seed: int) -> None:
-    """Produce `count` incompressible records of 5 MB, in every codec."""
     payload = random.Random(seed).randbytes(5_000_000)
     producers = [rdkafka(bootstrap, **{"compression.type": codec}) for codec in CODECS]
     for number in range(count):
@@ -143,7 +141,6 @@ def produce_large(bootstrap: str, topic: str, partitions: int, count: int, seed:
 
 
 def produce_extreme_times(bootstrap: str, topic: str, partitions: int) -> None:
-    """Produce timestamps at the ends of int64, negative ones, and around a column's limits."""
     with _kafka_python(bootstrap) as producer:
         for partition in range(partitions):
             for timestamp in EXTREME_TIMES:
@@ -152,7 +149,7 @@ def produce_extreme_times(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def produce_binary_names(bootstrap: str, topic: str) -> tuple[tuple[tuple[bytes, bytes], ...], ...]:
-    """Produce header names that aren't UTF-8. Return what was sent: consumers crash on them."""
+    """Return the headers: consumers crash on them."""
     sent = tuple(((name, b"v"), (b"plain", b""), (name, b"w")) for name in BINARY_NAMES)
     with _kafka_python(bootstrap) as producer:
         for headers in sent:
@@ -175,10 +172,7 @@ def _kafka_python(bootstrap: str) -> Iterator[Any]:
 
 
 def set_append_times(segment: Path, times: Sequence[int]) -> int:
-    """Write `times` (ms), in turn, as append times of a segment's batches. Return their number.
-
-    A batch's checksum covers everything from the attributes on.
-    """
+    """Write append times (ms) to a segment's batches. Return their number."""
     log = bytearray(segment.read_bytes())
     position = count = 0
     while position + 61 <= len(log):

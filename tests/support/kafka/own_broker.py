@@ -1,4 +1,4 @@
-"""A separate broker, to be restarted, and its logs cut."""
+"""A separate broker, for restarts."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ _ENDS_WITHIN = 30.0
 
 
 class OwnBroker:
-    """Apache Kafka in a folder; `stack` uses it as its broker."""
-
     def __init__(self, shared: Stack, folder: Path) -> None:
         chosen = ports.choose((kafka.PORT, kafka.CONTROLLER_PORT))
         self._context = PartContext(folder=folder / "kafka", log=folder / "kafka.log", state=draw().with_ports(chosen))
@@ -40,11 +38,10 @@ class OwnBroker:
         eventually(is_ready, lambda: process.tail(self._context.log), seconds=_READY_WITHIN, every=0.1)
 
     def stop(self) -> None:
-        """Stop it in good order."""
         process.stop(self._mark, with_signal=kafka.Kafka.stop_signal, timeout=_ENDS_WITHIN)
 
     def restart(self, meanwhile: Callable[[], object] = lambda: None) -> None:
-        """Restart it, with `meanwhile` in between: every partition gets a new leader epoch."""
+        """Every partition gets a new leader epoch."""
         self.stop()
         meanwhile()
         self.start()

@@ -1,4 +1,4 @@
-"""Record batches by kafka-python's and aiokafka's builders, and patched bytes."""
+"""Batches by kafka-python's and aiokafka's builders, and patched bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The digest of docs/digest.md in plain Python, hashed by `mmh3`: the judge of the kernel's."""
+"""The digest of docs/digest.md in plain Python: the judge of the kernel."""
 
 from __future__ import annotations
 

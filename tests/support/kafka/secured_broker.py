@@ -1,4 +1,4 @@
-"""A real broker with a listener per authentication: SASL mechanisms, TLS certificates."""
+"""A broker with a listener per authentication."""
 
 from __future__ import annotations
 
@@ -120,7 +120,6 @@ def security_settings(chosen: dict[str, int], folder: Path) -> dict[str, str]:
 
 
 def with_iam(launch: process.Launch, folder: Path) -> process.Launch:
-    """The same command with Amazon MSK's logins by IAM on its class path."""
     arguments = list(launch.argv)
     jars = arguments.index("-cp") + 1
     classes = folder / "iam-classes"

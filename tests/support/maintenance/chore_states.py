@@ -16,8 +16,6 @@ from catalog.registry.chores import ChoreState, NumberedCommits
 
 @dataclass
 class ChoreStates:
-    """Chores by topic and name, and each topic's last commit. Calls raise `failure`."""
-
     last: dict[str, int] = field(default_factory=dict)
     states: dict[tuple[str, str], ChoreState] = field(default_factory=dict)
     failure: Exception | None = None

@@ -1,7 +1,4 @@
-"""An archive while other engines change its table: an operation, then all of the archiver's commands.
-
-Kafka's consumer is the judge of the replay.
-"""
+"""Another engine's operation on a table, then the archiver's commands, judged by Kafka's consumer."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ Execute = Callable[[str], Any]
 
 @dataclass(slots=True, kw_only=True)
 class Outcome:
-    """Each step is `ok`, `identical`, `nothing`, a count, or an error's name."""
+    """Steps are `ok`, `identical`, `nothing`, a count, or an error's name."""
 
     engine: str
     operation: str
@@ -71,7 +68,7 @@ class Outcome:
 
 @dataclass(slots=True, kw_only=True)
 class Course:
-    """A topic with two schema versions and odd values, in three commits, and one operation."""
+    """Two schema versions and odd values, in three commits."""
 
     stack: Stack
     folder: Path
@@ -83,7 +80,6 @@ class Course:
     _kafka: list[Seen] = field(default_factory=list)
 
     def play(self) -> Outcome:
-        """Archive, run the operation, and record every command's outcome."""
         one = self.operation
         seen = Outcome(engine=one.engine, operation=one.name, effect=str(one.effect), beside=one.beside)
         self._archive()
@@ -242,7 +238,6 @@ class Course:
         return "altered" if places == [(record.partition, record.offset) for record in wanted] else "missing or doubled"
 
     def _status(self, config: Path | None = None) -> tuple[str, int]:
-        """Return the problem that `archiver status` names, and its count of rows."""
         done = CliRunner().invoke(app, ["status", self.topic, "--json", "--config", str(config or self.config)])
         (result,) = json.loads(done.stdout)["topics"]
         problem = result["problem"]
@@ -256,7 +251,7 @@ class Course:
         return ", ".join(sorted(failures)) or OK
 
     def _mend(self) -> str:
-        """Follow the archiver's advice: the error's statements for altered rows, then a refill."""
+        """Follow the advice: the error's DELETE statements, then a refill."""
         advice = ""
         if self.operation.effect is Effect.ALTERS:
             report = run(self.config, self.topic, engine=InlineEngine())

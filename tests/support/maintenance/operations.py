@@ -1,7 +1,4 @@
-"""Other engines' operations on a table, as data: statements and their effect.
-
-Statements may name `{table}` and the snapshots `{first}`, `{second}` and `{third}`.
-"""
+"""Other engines' operations: statements with `{table}`, `{first}`, `{second}` and `{third}` snapshot."""
 
 from __future__ import annotations
 
@@ -28,9 +25,9 @@ class Effect(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """`gone` decides which rows it removes; `replay` is the expected outcome: the same bytes, or an error's name.
+    """`gone` says which rows it removes; `replay` is `identical` or an error's name.
 
-    `beside` runs it beside an archiver. `is_flat` needs a top-level partition source.
+    `is_flat` needs a top-level partition source.
     """
 
     name: str

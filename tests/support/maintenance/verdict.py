@@ -1,4 +1,4 @@
-"""The expected outcomes by effect, and outcomes as Markdown."""
+"""Expected outcomes by effect, and outcomes as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to engines, through a store that counts reads."""
+"""Engines' queries, through a store that counts reads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Asker(Protocol):
 
 
 class SparkAsker:
-    """Spark SQL in a process: a session keeps its catalog's first endpoint."""
+    """Has a process, as a session keeps its catalog's first endpoint."""
 
     def __init__(self, process: Executor) -> None:
         self._process = process
@@ -66,7 +66,7 @@ class TrinoAsker:
 
 
 class DuckdbAsker:
-    """A connection per question, as connections cache."""
+    """A connection per query, as connections cache."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
@@ -110,8 +110,6 @@ class PolarsAsker:
 
 
 class ClickhouseAsker:
-    """Caches of footers and conditions are dropped."""
-
     def __init__(self, stack: Stack, running: Clickhouse) -> None:
         self._reader = ClickhouseReader(stack, running, whole=False)
         self._running = running

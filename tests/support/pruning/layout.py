@@ -1,4 +1,4 @@
-"""Positions of column chunks in files, and which of them were read."""
+"""Column chunks, and which were read."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _pages(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
 
 
 def touched(files: Sequence[DataFile], reads: Iterable[Read], columns: Sequence[str]) -> Touched:
-    """Return how much the reads took. A row group counts if pages of a column were read.
+    """Row groups count if pages of a column were read.
 
-    Footers are read with what comes before them: such a read counts only if it begins before the last row group.
+    Footers are read with bytes before them: such reads count only if they begin before the last row group.
     """
     by_path: dict[str, list[Read]] = {}
     for item in reads:

@@ -1,4 +1,4 @@
-"""A topic whose files have several row groups."""
+"""A topic of files with several row groups."""
 
 from __future__ import annotations
 
@@ -58,7 +58,6 @@ class Orders:
 
 
 def archived_orders(stack: Stack, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Orders:
-    """Produce and archive months, with smaller row groups than usual."""
     proto = folder / "order.proto"
     proto.write_text(PROTO)
     message = message_factory.GetMessageClass(find_descriptor(compile_proto(proto, "shop.Order")))

@@ -1,4 +1,4 @@
-"""Queries that need few row groups, and these row groups."""
+"""Queries and the few row groups that they need."""
 
 from __future__ import annotations
 

@@ -25,10 +25,7 @@ def kept() -> dict[str, Any]:
 
 
 def keep(engine: str, version: str, table: Found, needed: Mapping[str, Found], read: Mapping[str, Found]) -> None:
-    """Record an engine's numbers, and rewrite the page's tables.
-
-    `table` has files, row groups and kilobytes; `needed` and `read` have them per question.
-    """
+    """Files, row groups and kilobytes of `table`; `needed` and `read` have them per question."""
     existing = kept()
     questions = existing.get("questions", {})
     made = {
@@ -49,7 +46,6 @@ def keep(engine: str, version: str, table: Found, needed: Mapping[str, Found], r
 
 
 def page(text: str, found: Found) -> str:
-    """Return the page with new tables between the comments that name them."""
     cells = {"row groups": _groups, "bytes": _megabytes}
     for table, title in TABLES.items():
         start, end = f"<!-- {table}: written by make interop RECORD=1 -->", f"<!-- end of {table} -->"

@@ -1,4 +1,4 @@
-"""A plain reader of Avro's encoding, from the specification and Java's `BinaryDecoder`: a judge of readability."""
+"""A plain reader of Avro, after the specification and Java's `BinaryDecoder`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ FREE_ITEMS: Final = 65_536
 PRIMITIVES: Final = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 
-class Unreadable(Exception):
-    """Java's reader fails on the bytes."""
+class Unreadable(Exception): ...
 
 
 def is_readable(schema: Any, value: bytes) -> bool:
-    """Whether Java's reader accepts the value and ignores the rest. Needs a high recursion limit."""
+    """Whether Java's reader accepts it, with trailing bytes. Needs a high recursion limit."""
     reader = _PlainReader(value, {})
     _define(schema, reader.types)
     try:

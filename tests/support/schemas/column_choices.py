@@ -1,4 +1,4 @@
-"""Random exclusions and extensions for a random schema."""
+"""Random exclusions and extensions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Excluding:
 
 
 def excluding(choices: Choices, whole: Descriptor, *, displaced: bool) -> Excluding:
-    """Exclude about a third of fields; `displaced`: also fields that upb may move to the end."""
+    """`displaced`: also fields that upb may move to the end."""
     marked, rest = _file_of(whole), _file_of(whole)
     for message, left in zip(marked.message_type, rest.message_type, strict=True):
         members = Counter(field.oneof_index for field in message.field if field.HasField("oneof_index"))

@@ -1,4 +1,4 @@
-"""Schema changes: fields, values sent, and the resulting table."""
+"""Schema changes: fields, values, and the table."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ enum Colour { NONE = 0; CRIMSON = 1; }
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A change. `after` holds each column's type, old and new row; `back` the rows after the way back.
-
-    Numbers after `_deleted_` are N.
-    """
+    """`after` has type, old and new row per column; `back` the rows after the way back."""
 
     name: str
     fields: tuple[str, str]

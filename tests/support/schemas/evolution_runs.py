@@ -1,4 +1,4 @@
-"""Four runs on one topic: first schema, changed, changed back, and first."""
+"""Four runs: first schema, changed, changed back, and first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ RANDOM_RECORDS = 15
 
 
 def start(stack: Stack, folder: Path) -> tuple[Path, str, Path]:
-    """A topic for all runs: its configuration, its name, and the .proto that the configuration names."""
     proto = folder / "matrix.proto"
     topic = stack.topic(PARTITIONS)
     config = stack.config({topic: {"value": {"format": "protobuf", "message": "t.M", "proto": str(proto)}}})
@@ -65,7 +64,6 @@ def run(stack: Stack, config: Path, topic: str, proto: Path, *, number: int) -> 
 
 
 def schema_text(number: int) -> str:
-    """Fields change in the message and in a nested one."""
     side = 1 if RUNS[number] == "changed" else 0
     body = " ".join(case.fields[side] for case in CASES)
     if RUNS[number] == "back":

@@ -1,7 +1,4 @@
-"""The expected columns of a message, by Google's library and docs/type-mapping.md.
-
-Columns have the newest names; fields missing in the message's version are null.
-"""
+"""A message's expected columns, by Google's library and docs/type-mapping.md."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _WRAPPERS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectedColumns:
-    """All versions, oldest first, and the options for well-known types and uint64."""
+    """`versions` are oldest first."""
 
     versions: Sequence[Descriptor]
     native: bool

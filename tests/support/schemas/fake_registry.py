@@ -1,9 +1,8 @@
-"""A schema registry in this process: Confluent's REST API over HTTP, as far as reading goes, with faults on demand.
+"""A schema registry in this process: Confluent's REST API for reads, with faults.
 
-Paths, parameters (`deleted`, `format`, `subject`) and error codes:
-docs.confluent.io/platform/current/schema-registry/develop/api.html. Contexts:
+API: docs.confluent.io/platform/current/schema-registry/develop/api.html. Contexts:
 docs.confluent.io/platform/current/schema-registry/schema-linking-cp.html. Apicurio and Karapace lack `format` and
-contexts (Apicurio's ccompat/v7; Karapace's README, "Compatibility").
+contexts (ccompat/v7; Karapace's README).
 """
 
 from __future__ import annotations
@@ -25,9 +24,8 @@ NO_SUBJECT, NO_VERSION, NO_SCHEMA = 40401, 40402, 40403
 
 
 class FakeRegistry:
-    """The server's state. `faults` are statuses before answers, with `retry_after`.
+    """`faults` are statuses of the next answers; while `down`, connections end.
 
-    While `down`, connections end. `asked` are the requests. Apicurio and Karapace lack `has_contexts` and `has_guids`.
     `refuses` maps beginnings of parameters and paths to statuses.
     """
 
@@ -58,10 +56,7 @@ class FakeRegistry:
         guid: UUID | None = None,
         serialized: str | None = None,
     ) -> int:
-        """Add a version; return its id. References are (name, subject, version).
-
-        `serialized` is the descriptor for `format=serialized`.
-        """
+        """References are (name, subject, version); `serialized` answers `format=serialized`."""
         number = schema_id or 100_001 + len(self._schemas)
         named = [dict(zip(("name", "subject", "version"), reference, strict=True)) for reference in references]
         schema = {"schema": text, "references": named} | ({"schemaType": kind} if kind else {})
@@ -81,7 +76,7 @@ class FakeRegistry:
         self._deleted |= {(subject, at) for at in range(1, count + 1) if version in {None, at}}
 
     def destroy(self, subject: str) -> None:
-        """Delete a subject for good, even if schemas refer to it."""
+        """Delete for good, even if schemas refer to it."""
         del self._subjects[subject]
 
     def answer(self, path: str, headers: Mapping[str, str]) -> tuple[int, Any]:
@@ -137,7 +132,7 @@ class FakeRegistry:
         return 200, {"subject": subject, "version": at, "id": ids[at - 1], **schema}
 
     def _by_id(self, number: int, subject: str) -> dict[str, Any] | None:
-        """As in Confluent, a subject in a named context finds only its own schemas."""
+        """In Confluent, a subject in a named context finds only its own schemas."""
         context = self._context(subject)
         if not self.has_contexts or subject == context:
             return self._schemas.get((context, number))
@@ -163,8 +158,6 @@ def _guid(schema: Mapping[str, Any]) -> UUID:
 
 @contextmanager
 def fake_registry(tls: ssl.SSLContext | None = None) -> Iterator[FakeRegistry]:
-    """A server on a free port; HTTPS with `tls`."""
-
     class Handler(BaseHTTPRequestHandler):
         registry: ClassVar[FakeRegistry]
 

@@ -1,7 +1,6 @@
-"""A test format: records of fixed width, with fields by name.
+"""A test format of fixed-width records.
 
-Big-endian: `int` and `date` (days) have 4 bytes, `long`, `time` (microseconds) and `decimal` (unscaled) 8. Other
-lengths and impossible values are undecodable.
+Big-endian: `int` and `date` (days) have 4 bytes, `long`, `time` (microseconds) and `decimal` (unscaled) 8.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Fixed-width records as a whole format: settings and kind of schemas.
-
-Schemas are JSON objects of names and types, in `.fixed` files or the registry.
-"""
+"""Settings and schemas of fixed-width records: JSON objects of names and types."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ _KEPT: Final = b"fixed:"
 
 
 class FixedWidthSection(FormatSection):
-    """A schema file, or else the subject `TOPIC-value`."""
+    """Without `file`, the subject `TOPIC-value`."""
 
     format: Literal["fixed_width"] = FORMAT
     file: Path | None = None

@@ -1,4 +1,4 @@
-"""JSON that columns can't hold, or that is written as no usual writer does. Every byte must come back."""
+"""JSON that columns can't hold, or in unusual form."""
 
 from __future__ import annotations
 
@@ -246,7 +246,6 @@ ODD_OBJECTS: Final[tuple[bytes, ...]] = (
 
 
 def odd_values() -> list[bytes]:
-    """Every oddity in every member."""
     values = [*NOT_JSON, *ODD_OBJECTS]
     for text in (*NUMBERS, *TEXTS, *FOREIGN):
         octets = text.encode()
@@ -258,7 +257,6 @@ def odd_values() -> list[bytes]:
 
 
 def large_values() -> list[bytes]:
-    """Values that are deep, wide or long."""
     digits = b"9" * 100_000
     return [
         *(b'{"open":%s%s}' % (b"[" * depth, b"]" * depth) for depth in (998, 999, 1_000, 5_000)),

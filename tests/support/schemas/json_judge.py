@@ -1,4 +1,4 @@
-"""Whether bytes are JSON by RFC 8259, judged by CPython's parser with the texts of numbers kept."""
+"""CPython's parser as the judge of JSON by RFC 8259."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def _refuse(name: str) -> None:
 
 
 def is_json(value: bytes) -> bool:
-    """Without NaN and Infinity, byte order marks, and control characters in texts."""
+    """Refuses NaN, Infinity, byte order marks, and control characters."""
     try:
         json.loads(value.decode("utf-8"), parse_int=str, parse_float=str, parse_constant=_refuse)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Google's results for well-known types with one column, as in decoded rows."""
+"""Google's results for well-known types."""
 
 from __future__ import annotations
 

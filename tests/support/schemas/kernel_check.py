@@ -1,4 +1,4 @@
-"""What must hold of the kernel for any schema and bytes, judged by upb."""
+"""Properties of the kernel, judged by upb."""
 
 from __future__ import annotations
 
@@ -29,10 +29,7 @@ def check_values(
     options: MappingOptions | None = None,
     mapping: MessageMapping | None = None,
 ) -> None:
-    """Decode and encode a batch: upb agrees, and every byte comes back.
-
-    `mapping` may have further, excluded fields.
-    """
+    """`mapping` may have excluded fields."""
     mapping = mapping or compile_mapping(descriptor, options=options)
     rows = mapping.decode(pa.array(values, pa.binary()))
     rows.validate(full=True)
@@ -102,7 +99,6 @@ def _check_row(
 
 
 def names_field_zero(value: bytes, err: str) -> bool:
-    """Whether the value was refused for a tag of field number 0."""
     code, _, offset = err.partition("@")
     return code == "bad_tag" and value[int(offset)] & 0x78 == 0
 
@@ -114,10 +110,7 @@ def check_upb_is_canonical(
     options: MappingOptions | None = None,
     mapping: MessageMapping | None = None,
 ) -> None:
-    """upb's output is never kept raw, except NaNs, texts and well-known types without a column.
-
-    `mapping` may exclude fields.
-    """
+    """upb's output is never raw, except NaNs, texts and well-known types without a column."""
     mapping = mapping or compile_mapping(descriptor, options=options)
     if _has_odd_nan(mapping.root) or _has_loose_text(mapping.root) or _has_native(mapping.root):
         return

@@ -1,4 +1,4 @@
-"""A nested order of a shop, and random values by Google's library."""
+"""A nested order, and random values by Google's library."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ message Order {
 
 @cache
 def order_class() -> type[Any]:
-    """The message class `shop.Order`."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "order.proto"
         path.write_text(ORDER_PROTO)
@@ -46,7 +45,6 @@ def order_class() -> type[Any]:
 
 
 def order_bytes(noise: random.Random) -> bytes:
-    """A random order, encoded by Google's library."""
     order = order_class()(
         id=noise.getrandbits(64),
         customer=f"customer-{noise.randrange(1000)}",

@@ -1,4 +1,4 @@
-"""Schemas as .proto text, compiled in this process."""
+""".proto text, compiled in this process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def compile_text(
     imports: Mapping[str, str] | None = None,
     extensions: tuple[str, ...] = (),
 ) -> SourceSchema:
-    """ "proto3" and package `t` by default."""
+    """proto3 and package `t` by default."""
     if not text.lstrip().startswith(("syntax", "edition")):
         text = f'syntax = "proto3"; package t; {text}'
     compiled = _protoc(text, tuple((imports or {}).items()))

@@ -1,4 +1,4 @@
-"""Protobuf's wire format by hand, for what libraries refuse to write."""
+"""Protobuf's wire format by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources of random choices: hypothesis (shrinks) or a seeded generator (fast)."""
+"""Random choices by hypothesis (shrinks) or a seeded generator (fast)."""
 
 from __future__ import annotations
 
@@ -45,5 +45,4 @@ def pick(choices: Choices, options: Sequence[T]) -> T:
 
 
 def chance(choices: Choices, percent: int) -> bool:
-    """True in about `percent` of a hundred cases."""
     return percent > 0 and choices.integer(0, 99) >= 100 - percent

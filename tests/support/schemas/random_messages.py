@@ -1,4 +1,4 @@
-"""Random messages of any type, by protobuf's API, bounded in size."""
+"""Random messages of bounded size."""
 
 from __future__ import annotations
 

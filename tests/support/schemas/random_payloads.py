@@ -1,4 +1,4 @@
-"""Random bytes for a schema: canonical, odd, or invalid. How odd is drawn per payload."""
+"""Random bytes for a schema: canonical, odd, or invalid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random Protobuf schemas of all kinds: proto2, proto3 and editions."""
+"""Random Protobuf schemas: proto2, proto3 and editions."""
 
 from __future__ import annotations
 

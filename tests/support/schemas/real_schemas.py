@@ -1,4 +1,4 @@
-"""Published schemas of PyPI packages (tests/vectors/real_schemas), in a pool per package."""
+"""Published schemas of PyPI packages (tests/vectors/real_schemas)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def protos(package: str) -> Mapping[str, FileDescriptorProto]:
 
 @cache
 def messages(package: str, *, shuffled: bool = False) -> Mapping[str, Descriptor]:
-    """Return messages by full name, without map entries. `shuffled` permutes declarations."""
+    """Has no map entries. `shuffled` permutes declarations."""
     pool = DescriptorPool()
     added: set[str] = set()
     result: dict[str, Descriptor] = {}

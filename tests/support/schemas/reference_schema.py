@@ -1,4 +1,4 @@
-"""A message with every type of column, in three versions, and values for it."""
+"""A message with every type of column, in three versions."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ class Sent:
 
 
 def sent(version: int) -> Iterator[Sent]:
-    """Yield a version's values by Google's library, a tombstone, and garbage."""
     described = descriptor(version)
     for name, values in _VALUES.items():
         message = GetMessageClass(described)(**_known(described, values))

@@ -1,4 +1,4 @@
-"""Schemas that refer to each other, and a client that hardly waits."""
+"""Schemas that refer to each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random Avro schemas, with values for fastavro and expected columns."""
+"""Random Avro schemas, values and expected columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random JSON Schemas, with values, and ways to write them."""
+"""Random JSON Schemas and values."""
 
 from __future__ import annotations
 
@@ -49,7 +49,6 @@ SCALARS: Final[tuple[Case, ...]] = (
 
 @st.composite
 def cases(draw: st.DrawFn, depth: int = 3) -> Case:
-    """An object with some members: values may lack them, have them as null, or have further ones."""
     names = draw(st.lists(NAMES, max_size=5, unique=True))
     members = {name: draw(_types(depth - 1)) for name in names}
     schema = {"type": "object", "properties": {name: case.schema for name, case in members.items()}}

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for a Protobuf schema, and bytes for it."""
+"""Hypothesis strategies for Protobuf schemas and bytes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tests.support.schemas.random_schemas import random_schema
 
 @st.composite
 def schemas(draw: DrawFn) -> Descriptor:
-    """`t.M` with fields of all kinds; proto2 or proto3."""
     return random_schema(DrawnChoices(draw))
 
 
@@ -24,6 +23,6 @@ def payloads(draw: DrawFn, descriptor: Descriptor) -> bytes:
 
 @st.composite
 def many_payloads(draw: DrawFn, descriptor: Descriptor, *, count: int = 50) -> list[bytes | None]:
-    """Return bytes and nulls from one drawn seed: fast, but doesn't shrink."""
+    """From one seed: fast, but doesn't shrink."""
     choices = SeededChoices(draw(st.integers(0, 2**32 - 1)))
     return [None if choices.integer(0, 19) == 0 else random_payload(choices, descriptor) for _ in range(count)]

@@ -23,7 +23,7 @@ UNRECOGNIZED = "__unrecognized__"
 
 
 class Unreadable:
-    """What Python can't read from a parsed message: maps with keys that aren't UTF-8."""
+    """Python can't read maps with keys that aren't UTF-8."""
 
     def __eq__(self, other: object) -> bool:
         return True
@@ -52,7 +52,7 @@ def columns_of(message: Message, mapped: MappedMessage) -> dict[str, Any]:
 
 
 def columns_in(row: dict[str, Any], mapped: MappedMessage, message: Message) -> dict[str, Any]:
-    """Convert a decoded row alike; `message` has the types of cut columns."""
+    """`message` has the types of cut columns."""
     result = {field.name: _column(row[field.name], field, message) for field in mapped.fields}
     for field in mapped.fields:
         if field.nanos is not None:
@@ -91,7 +91,7 @@ def _field(message: Message, field: MappedField) -> Any:
 
 
 def _nanos(message: Message, field: MappedField) -> Any:
-    """The nanoseconds below a microsecond, as upb reads them; of a map, by key."""
+    """Nanoseconds below a microsecond; of a map, by key."""
     times = _field(message, field)
     descriptor = field_descriptor(message.DESCRIPTOR, field.number)
     value: Any = message.Extensions[descriptor] if descriptor.is_extension else getattr(message, descriptor.name)
@@ -125,7 +125,7 @@ def _nanos_column(value: Any, times: Any, field: MappedField) -> Any:
 
 
 class _Zero:
-    """Equals 0, and None, which stands for a time that doesn't fit."""
+    """Equals 0 and None, which stands for times out of range."""
 
     def __eq__(self, other: object) -> bool:
         return other in (0, None)

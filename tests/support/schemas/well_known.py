@@ -1,4 +1,4 @@
-"""Messages with well-known types, and their rows."""
+"""Messages with well-known types."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ def types_of(mapping: MessageMapping) -> dict[str, str]:
 
 
 def decoded(mapping: MessageMapping, *values: Any) -> list[dict[str, Any]]:
-    """The rows of messages, all bytes of which come back."""
     data = pa.array([value.SerializeToString() for value in values], pa.binary())
     rows = mapping.decode(data)
     rows.validate(full=True)
@@ -42,7 +41,6 @@ def decoded(mapping: MessageMapping, *values: Any) -> list[dict[str, Any]]:
 
 
 def through_parquet(mapping: MessageMapping, data: pa.Array, folder: Path) -> pa.StructArray:
-    """Return the rows of values as read from a file. Assert that none is kept raw, and that the bytes come back."""
     rows = mapping.decode(data)
     assert rows.field("__raw__").null_count == len(rows)
     pq.write_table(pa.table({"val": rows}), folder / "rows.parquet")

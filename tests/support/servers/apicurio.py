@@ -19,7 +19,6 @@ API = "/apis/ccompat/v7"
 
 @contextmanager
 def apicurio(scratch: Path) -> Iterator[str]:
-    """Run an empty registry, and yield its url."""
     home, port = fetched(f"{NAME}-{VERSION}", _unpack), choose(["schema-registry"])["schema-registry"]
     quarkus = ("-Dquarkus.http.host=127.0.0.1", f"-Dquarkus.http.port={port}", f"-Djava.io.tmpdir={scratch}")
     jar = next(home.glob("*-runner.jar"))

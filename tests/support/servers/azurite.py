@@ -1,4 +1,4 @@
-"""Azurite, Microsoft's emulator of its blob store: 186 MB from npm once, 1 s to start."""
+"""Azurite, an emulator of Azure's blob store: 186 MB from npm once, 1 s to start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates by the openssl command: an authority, and keys that it certifies."""
+"""Certificates by the openssl command."""
 
 from __future__ import annotations
 

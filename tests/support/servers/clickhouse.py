@@ -20,7 +20,7 @@ class Clickhouse:
         self._process = process
 
     def query(self, statement: str) -> pa.Table:
-        """Return rows, strings as bytes. By a file: chdb's results were sometimes broken Arrow. Raises RuntimeError."""
+        """Strings are bytes. By a file: chdb's results were sometimes broken. Raises RuntimeError."""
         with tempfile.NamedTemporaryFile(suffix=".arrow") as file:
             self.run(
                 f"{statement} INTO OUTFILE '{file.name}' TRUNCATE FORMAT Arrow "

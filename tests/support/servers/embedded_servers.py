@@ -1,4 +1,4 @@
-"""The embedded stack's servers, ended, suspended and restarted."""
+"""Ends, suspends and restarts the embedded stack's servers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ class Servers:
         self._folder = folder
 
     def end(self, server: str, *, killed: bool) -> None:
-        """Return once the server is gone."""
         process = self._process(server)
         children = process.children(recursive=True)
         (part,) = (part for part in parts_of(self._state.brokers) if part.name == server)

@@ -1,4 +1,4 @@
-"""An endpoint in a thread of this process: quicker than the command."""
+"""An endpoint in a thread: quicker than the command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 30.0
 
 @contextmanager
 def serving_here(config: Config) -> Iterator[str]:
-    """Serve, and yield the address. Raises what ends the endpoint."""
+    """Raises the endpoint's errors."""
     events: queue.Queue[str | BaseException] = queue.Queue()
     stopping: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
 

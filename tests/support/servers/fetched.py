@@ -1,4 +1,4 @@
-"""Programs from Maven Central, cached with the embedded stack."""
+"""Programs from Maven Central, cached."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Dependency:
 
 
 def fetched(name: str, fetch: Callable[[Path], None]) -> Path:
-    """Return the cached folder, filled by `fetch` once, also among processes."""
+    """Calls `fetch` once, also among processes."""
     folder = cache_folder() / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_name(f"{name}.lock").open("w") as lock:
@@ -62,7 +62,7 @@ def _wait_for(lock: TextIO, name: str) -> None:
 def retrieve(
     dependencies: Sequence[Dependency], folder: Path, progress: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Fetch dependencies: Ivy takes one artifact of a module per run. `progress` gets received bytes."""
+    """Ivy takes one artifact of a module per run. `progress` gets bytes."""
     with tempfile.TemporaryDirectory() as scratch:
         module, log = Path(scratch) / "ivy.xml", Path(scratch) / "log"
         module.write_bytes(_module(dependencies))

@@ -1,4 +1,4 @@
-"""fake-gcs-server: compiled once (1 minute). It accepts any token."""
+"""fake-gcs-server: compiled once (1 minute), accepts any token."""
 
 from __future__ import annotations
 

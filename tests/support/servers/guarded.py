@@ -1,4 +1,4 @@
-"""A server beside the stack, stopped even if the tests are killed."""
+"""A server that is stopped even if the tests are killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def guarded(
     environment: Mapping[str, str] | None = None,
     ready: Sequence[int] = (200, 204),
 ) -> Iterator[None]:
-    """Run a command; begins when the url `probe` answers with a `ready` status."""
+    """Yield when `probe` answers with a `ready` status."""
     with log.open("wb") as output:
         server = subprocess.Popen(
             [sys.executable, "-c", _GUARD, *command],

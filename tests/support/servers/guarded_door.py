@@ -1,4 +1,4 @@
-"""A door with users and tokens in memory, and a client's way through it."""
+"""A door with users and tokens in memory, and its client."""
 
 from __future__ import annotations
 
@@ -83,7 +83,6 @@ def come_in(wire: Wire, name: str = "alice", password: str | None = None) -> Non
 
 
 def scram(name: str, password: str, mechanism: str = "SCRAM-SHA-256") -> Generator[Any, bytes, None]:
-    """aiokafka's side of an exchange, message by message."""
     client = ScramAuthenticator(
         loop=None, sasl_plain_password=password, sasl_plain_username=name, sasl_mechanism=mechanism
     )

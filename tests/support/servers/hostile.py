@@ -34,8 +34,6 @@ class Attack:
 
 
 class Attacker:
-    """Reconnects whenever the server closes. `sent` counts."""
-
     def __init__(self, port: int, address: str, selector: selectors.BaseSelector, sent: Counter[str]) -> None:
         self._port, self._address, self._selector, self._sent = port, address, selector, sent
         self._attack = Attack(payload=b"")
@@ -115,7 +113,6 @@ def attacked(port: int, attack: Attack | bytes, *, connections: int, address: st
 
 @contextmanager
 def memory_within(most_bytes: int) -> Iterator[None]:
-    """Assert that this process's resident memory grows by at most this."""
     process, over = psutil.Process(), threading.Event()
     first = most = process.memory_info().rss
 

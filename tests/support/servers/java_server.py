@@ -1,4 +1,4 @@
-"""A server in Java beside the stack, stopped even if the tests are killed."""
+"""A server in Java, stopped even if the tests are killed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ def java_server(
     environment: Mapping[str, str] | None = None,
     java: Java | None = None,
 ) -> Iterator[None]:
-    """Run `java`; begins when the url `probe` answers."""
     command = ((java or find_java()).executable, *_FRUGAL, *arguments)
     with guarded([str(value) for value in command], probe=probe, log=log, cwd=cwd, environment=environment):
         yield

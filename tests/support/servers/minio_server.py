@@ -46,7 +46,6 @@ class MinioServer:
         }
 
     def limited(self, *denials: Mapping[str, Any]) -> MinioServer:
-        """The same server by a key that may do all but what these statements deny."""
         key, secret = f"key{secrets.token_hex(8)}", secrets.token_hex(16)
         allowed = {"Effect": "Allow", "Action": ["s3:*"], "Resource": ["arn:aws:s3:::*"]}
         policy = {
@@ -65,7 +64,6 @@ class MinioServer:
 
     @contextmanager
     def connected(self) -> Iterator[Minio]:
-        """A client whose connections are closed at the end."""
         pool = urllib3.PoolManager(timeout=SECONDS, retries=urllib3.Retry(total=2, backoff_factor=0.2))
         with pool:
             yield self._client(pool)

@@ -1,4 +1,4 @@
-"""Nodes of one cluster in one process, on a manual clock."""
+"""Nodes of one cluster on a manual clock."""
 
 from __future__ import annotations
 

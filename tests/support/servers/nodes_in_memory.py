@@ -1,4 +1,4 @@
-"""A NodeStore in memory, with a manual clock and faults."""
+"""A NodeStore in memory, with faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from catalog.registry import ClaimOutcome, GroupClaim, ServeNode, ServeView
 
 
 class NodesInMemory:
-    """The registry's rules. `is_away` makes every call fail."""
+    """`is_away` makes every call fail."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.is_away = False
@@ -112,7 +112,7 @@ class NodesInMemory:
 
 
 class Line:
-    """A NodeStore as one node reaches it. `is_away` isolates that node."""
+    """`is_away` isolates one node."""
 
     def __init__(self, store: NodesInMemory) -> None:
         self.is_away = False

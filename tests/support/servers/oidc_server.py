@@ -1,4 +1,4 @@
-"""An OpenID Connect token endpoint with unsecured tokens, for Kafka's test validator."""
+"""An OpenID Connect endpoint with unsecured tokens, for Kafka's test validator."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ def _encoded(value: dict[str, Any]) -> str:
 
 @dataclass
 class TokenEndpoint:
-    """Change its fields while it runs. `asked` are received forms."""
-
     clients: dict[str, str]
     life_seconds: float = 3_600.0
     status: int = 200

@@ -1,4 +1,4 @@
-"""PgBouncer in front of a Postgres, if it is installed. www.pgbouncer.org/features.html lists what each mode breaks."""
+"""PgBouncer, if it is installed (www.pgbouncer.org/features.html)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs installed once by Go and npm, cached with the embedded stack."""
+"""Programs installed once by Go and npm."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tests.support.servers.fetched import TIMEOUT_S, fetched
 
 
 def go_program(module: str, version: str) -> Path:
-    """Compile a Go module once. Skips the test without Go."""
+    """Skips the test without Go."""
     name = module.rpartition("/")[2]
     folder = fetched(f"{name}-{version}", lambda folder: _run(_go(), "install", f"{module}@{version}", GOBIN=folder))
     return folder / name
 
 
 def npm_package(name: str, version: str) -> Path:
-    """Install an npm package once. Skips the test without npm."""
+    """Skips the test without npm."""
     folder = fetched(
         f"{name}-{version}",
         lambda folder: _run(_npm(), "install", "--no-audit", "--no-fund", "--prefix", str(folder), f"{name}@{version}"),

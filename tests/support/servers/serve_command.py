@@ -1,4 +1,4 @@
-"""`archiver serve kafka` in a process, as users run it."""
+"""`archiver serve kafka` in a process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from pathlib import Path
 
 @contextmanager
 def serving(config: Path, listen: str = "127.0.0.1:0") -> Iterator[str]:
-    """Run the command, and yield its address."""
     command = [sys.executable, "-m", "archiver", "serve", "kafka", "--listen", listen, "--json"]
     with subprocess.Popen([*command, "--config", str(config)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Processes of `archiver serve kafka` in one cluster, to be killed and suspended."""
+"""Processes of `archiver serve kafka` in one cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table in a folder behind a real endpoint, and requests in kio's messages."""
+"""A table behind a real endpoint, and requests in kio's messages."""
 
 from __future__ import annotations
 
@@ -104,8 +104,6 @@ class OffsetsInMemory:
 
 
 class ServedLake:
-    """Serves a lake from a thread. Fields are the endpoint's."""
-
     reader: ChunkReader
     topics: ServedTopics
     server: Server
@@ -307,12 +305,11 @@ def response(kind: Any, frame: bytes, number: int) -> Any:
 
 
 def request(api_key: int, version: int, **values: Any) -> Any:
-    """Set these values in all structures. Other fields are blank; arrays have one element."""
+    """Other fields are blank; arrays have one element."""
     return _blank(load_request_schema(api_key, version), values)
 
 
 def waiting_fetch(most_bytes: int = 1 << 20) -> Any:
-    """A Fetch of the tenth record of `orders`, which waits for it for a minute."""
     return request(
         1,
         11,

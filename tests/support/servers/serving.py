@@ -1,4 +1,4 @@
-"""Servers in a thread of the tests' process."""
+"""Servers in a thread of this process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def answering(
     certificate: tuple[Path, Path] | None = None,
     clients_of: Path | None = None,
 ) -> Iterator[str]:
-    """With a `certificate` and its key by TLS, for clients with certificates of `clients_of` if it is given."""
+    """Clients need certificates of `clients_of`."""
     over = threading.Event()
 
     class Answer(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The real stack: endpoints, and factories for topics, databases, configurations and clients."""
+"""The servers of the tests, and factories of topics, databases, configurations and clients."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _ADMIN_TIMEOUT = 30.0
 
 
 def unique(prefix: str) -> str:
-    """A unique name of lower-case letters, digits and `_`."""
+    """Lower-case letters, digits and `_`."""
     return f"{prefix}_{os.getpid()}_{next(_NUMBERS)}_{secrets.token_hex(3)}"
 
 
 class Stack:
-    """The `stack` fixture; everything it makes is fresh, without cleanup."""
+    """Makes everything fresh, and removes nothing."""
 
     def __init__(self, endpoints: Endpoints, scratch: Path) -> None:
         self.endpoints = endpoints
@@ -81,7 +81,6 @@ class Stack:
         return load_catalog("stack", **self.endpoints.catalog_properties)
 
     def topic(self, partitions: int = 1, config: Mapping[str, str] | None = None, *, name: str | None = None) -> str:
-        """Create a topic with a replica on every broker, and wait until it is listed."""
         name = name or unique("topic")
         copies = self.bootstrap_servers.count(",") + 1
         new = NewTopic(name, num_partitions=partitions, replication_factor=copies, config=dict(config or {}))
@@ -90,12 +89,11 @@ class Stack:
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic. A broker has stopped listing it by then."""
         self.admin.delete_topics([name], operation_timeout=_ADMIN_TIMEOUT)[name].result(_ADMIN_TIMEOUT)
         self._wait_for_listing(name, is_listed=False)
 
     def _wait_for_listing(self, topic: str, *, is_listed: bool) -> None:
-        """Wait for the brokers, which lag behind the controller."""
+        """Brokers lag behind the controller."""
         change = "creation" if is_listed else "deletion"
         eventually(
             lambda: (topic in self.admin.list_topics(timeout=_ADMIN_TIMEOUT).topics) is is_listed,
@@ -111,11 +109,7 @@ class Stack:
         return urlunsplit(urlsplit(self.postgres_dsn)._replace(path=f"/{name}"))
 
     def config(self, topics: Mapping[str, Mapping[str, Any]] | None = None, **overrides: Mapping[str, Any]) -> Path:
-        """Write an archiver.toml with fresh database, spool, journal and names, and return its path.
-
-        `topics` are sections `[topics.NAME]`; `overrides` are merged into sections. `on_schema_change` defaults to
-        "apply".
-        """
+        """Write an archiver.toml with fresh names; `overrides` are merged into sections."""
         folder = self.scratch / unique("config")
         folder.mkdir(parents=True)
         document: dict[str, dict[str, Any]] = tomllib.loads(render(self.endpoints))
@@ -137,7 +131,6 @@ class Stack:
         return Producer({"bootstrap.servers": self.bootstrap_servers, "linger.ms": 5, **_dotted(options)})
 
     def consumer(self, **options: Any) -> Consumer:
-        """Read committed records from the start. Close it."""
         defaults = {
             "bootstrap.servers": self.bootstrap_servers,
             "group.id": unique("group"),
@@ -149,7 +142,7 @@ class Stack:
         return Consumer({**defaults, **_dotted(options)})
 
     def produce(self, topic: str, *messages: Mapping[str, Any], **options: Any) -> None:
-        """Produce `messages` (arguments of Producer.produce), and wait for all."""
+        """`messages` are arguments of Producer.produce."""
         failures: list[Any] = []
         producer = self.producer(**options)
         for message in messages:
@@ -165,7 +158,7 @@ class Stack:
             raise KafkaException(failures[0])
 
     def begun(self, topic: str, *messages: Mapping[str, Any], name: str | None = None) -> Producer:
-        """Return a producer with an open transaction of these messages. `name` is its transactional id.
+        """Return a producer with an open transaction.
 
         End it with a time limit: librdkafka may wait without end.
         """

@@ -1,7 +1,4 @@
-"""The servers as containers, for ARCHIVER_TEST_STACK=docker. Untested.
-
-On the host's network (Linux), with the embedded stack's ports.
-"""
+"""The servers as containers, for ARCHIVER_TEST_STACK=docker, on the host's network (Linux). Untested."""
 
 from __future__ import annotations
 

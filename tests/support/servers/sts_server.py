@@ -1,7 +1,6 @@
-"""AWS's Security Token Service in small: it gives out keys for roles, and records who requested which.
+"""A small AWS Security Token Service, which records requested roles.
 
-Its answers: docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html and
-API_AssumeRoleWithWebIdentity.html.
+Answers: docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html and API_AssumeRoleWithWebIdentity.html.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ _REFUSAL = """<ErrorResponse xmlns="https://sts.amazonaws.com/doc/2011-06-15/"><
 
 @dataclass(slots=True)
 class StsServer:
-    """`requests` are the parameters it got. With `refuses` it gives no keys."""
-
     url: str = ""
     refuses: bool = False
     requests: list[dict[str, str]] = field(default_factory=list)
@@ -38,7 +35,6 @@ class StsServer:
 
 @contextmanager
 def sts_server() -> Iterator[StsServer]:
-    """Run one on a free port."""
     sts = StsServer()
 
     class Handler(BaseHTTPRequestHandler):

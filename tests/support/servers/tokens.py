@@ -1,4 +1,4 @@
-"""Signed tokens and their public keys, as of an identity provider."""
+"""Signed tokens and their public keys."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TokenIssuer:
         key: Any = None,
         **claims: Any,
     ) -> str:
-        """A claim that is None is left out."""
+        """Claims that are None are left out."""
         now = time.time()
         events = {"sub": name, "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + life_seconds} | claims
         events = {name: value for name, value in events.items() if value is not None}

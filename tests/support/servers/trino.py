@@ -1,6 +1,6 @@
 """Trino with the stack's catalog as `lake`: 821 MB from Maven Central once, 20 s to start.
 
-Needs Java 24 or newer and a heap of 1 GB. `python -m tests.support.servers.trino` only fetches it.
+Needs Java 24 or newer and a heap of 1 GB. As a program it only fetches Trino.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Trino:
 
 @contextmanager
 def trino(stack: Stack, scratch: Path, catalog: Mapping[str, str] | None = None) -> Iterator[Trino]:
-    """Run Trino. `catalog` adds properties. Skips the test without a new Java."""
+    """Skips the test without a new Java."""
     java = newest_java()
     if java is None:
         pytest.skip(f"Trino {VERSION} needs Java {_OLDEST_JAVA} or newer, and none was found on this machine")
@@ -104,8 +104,6 @@ def _unpack(folder: Path) -> None:
 
 
 class _Progress:
-    """Shows progress: one line on a terminal, else every tenth."""
-
     def __init__(self) -> None:
         self._told = -1
 

@@ -1,7 +1,4 @@
-"""A second file format for tests: an Arrow file with a block per batch.
-
-Manifests take only Iceberg's names, so it calls itself `orc`.
-"""
+"""A second file format: an Arrow file with a block per batch. Iceberg has no name for it, so it is `orc`."""
 
 from __future__ import annotations
 
@@ -182,14 +179,14 @@ class ArrowReader:
         return {each: len(found) - found.null_count for each, found in columns.items() if found is not None}
 
     def value_bounds(self, block: Block, field_id: int) -> None:
-        """It states none."""
+        """States none."""
 
     @property
     def value_sets(self) -> ValueSets:
         return ValueSets()
 
     def may_contain(self, block: Block, field_id: int, value: int | str | bytes) -> None:
-        """It has no filters."""
+        """Has no filters."""
 
     def take(self, block: Block, rows: npt.NDArray[np.int64], field_ids: frozenset[int]) -> pa.RecordBatch:
         return taken(self.read(block, field_ids), rows)

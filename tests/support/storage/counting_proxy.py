@@ -1,4 +1,4 @@
-"""A proxy to an S3 store that notes which bytes are read.
+"""A proxy to an S3 store that records reads.
 
 A separate process: a client that waits with Python's lock held would block it.
 """
@@ -49,7 +49,7 @@ class CountingProxy:
         return self._log.stat().st_size
 
     def since(self, mark: int) -> list[Read]:
-        """Return reads since then, after open answers."""
+        """Waits for open answers."""
 
         def settled() -> dict[int, tuple[str, int, int, int] | None] | None:
             begun, ended = self._noted(mark)
@@ -157,7 +157,6 @@ def _serve(target: str, log: Path, told: Connection) -> None:
 
 @contextmanager
 def counting_proxy(target: str, folder: Path) -> Iterator[CountingProxy]:
-    """Run the proxy; its notes are in the folder."""
     log = folder / "reads"
     log.touch()
     context = multiprocessing.get_context("spawn")

@@ -1,9 +1,7 @@
-"""A store in memory that speaks enough of S3 to be written to and read, and refuses requests as policies and stores do.
+"""A store in memory that speaks some S3, and refuses requests as policies and stores do.
 
-It keeps what each object was written with. It doesn't check signatures. Its refusals are AWS's
-(docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html, "Requiring server-side encryption") and, for
-checksums, see aws/aws-sdk-js-v3#6810 (501), rustfs/rustfs#3506 (500) and R2's list of headers that it does not
-implement (developers.cloudflare.com/r2/api/s3/api).
+Its refusals are AWS's (docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html); for checksums see
+aws/aws-sdk-js-v3#6810 (501), rustfs/rustfs#3506 (500) and developers.cloudflare.com/r2/api/s3/api.
 """
 
 from __future__ import annotations
@@ -37,14 +35,14 @@ class StoredObject:
 
 @dataclass(slots=True)
 class Demands:
-    """Refused: writes without this encryption, and requests with a checksum (by this status)."""
+    """Refuses writes without this encryption, and checksums."""
 
     encryption: str | None = None
     kms_key: str | None = None
     checksum_status: int | None = None
 
     def refusal(self, command: str, path: str, headers: Mapping[str, str]) -> tuple[int, bytes] | None:
-        """Return status and body if the request is refused. `headers` have lower-case names."""
+        """`headers` have lower-case names."""
         query = parse_qs(urlsplit(path).query, keep_blank_values=True)
         begins = (command == "PUT" and "partNumber" not in query) or "uploads" in query
         checked = {name for name in headers if name.startswith("x-amz-checksum") or name in _CHECKSUM_HEADERS}
@@ -68,8 +66,6 @@ class _Upload:
 
 
 class DemandingStore(ThreadingHTTPServer):
-    """`objects` by `BUCKET/KEY`, the requests that were `refused`, and access `keys` with their session tokens."""
-
     daemon_threads = True
 
     def __init__(self, demands: Demands) -> None:

@@ -1,4 +1,4 @@
-"""Iceberg tables of all types and encodings, by the archiver's writer and by Arrow's."""
+"""Tables of all types and encodings, by the archiver's writer and Arrow's."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _schema(kinds: Mapping[str, IcebergType]) -> Schema:
 
 
 def _fields(first: int, kinds: Mapping[str, IcebergType]) -> tuple[NestedField, ...]:
-    """Only top-level fields are required, in turn: PySpark can't have such below nulls."""
+    """PySpark can't have required fields below nulls."""
     turns = [(name, kind, turn) for name, kind in kinds.items() for turn in range(_TURNS)]
     return tuple(
         NestedField(first + at, f"{name}_{turn}", kind, required=turn == 1 and first == 1)
@@ -135,7 +135,7 @@ def _small_field(field: pa.Field) -> pa.Field:
 
 
 def _plan(leaf: ParquetLeaf) -> ColumnPlan:
-    """Encodings go by column number; at the top only encodings of Iceberg's vectorized reader."""
+    """At the top, only encodings of Iceberg's vectorized reader."""
     existing = encodings_of(leaf.type) if "." in leaf.name else [Encoding.DICTIONARY, Encoding.PLAIN]
     turn = int(leaf.name[-1]) if leaf.name[-1].isdigit() else 0
     return ColumnPlan(

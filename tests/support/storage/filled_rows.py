@@ -1,4 +1,4 @@
-"""Many rows of an archive's table, made by columns."""
+"""Many rows of an archive's table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flipped bits in Parquet footers, read in a process that they may end."""
+"""Flipped bits in Parquet footers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def every_footer_bit(data: bytes) -> list[Flip]:
 
 
 def some_flips(data: bytes, count: int = 150) -> list[Flip]:
-    """Return bits of the footer, also bits that make columns optional or repeated."""
+    """Includes bits that make columns optional or repeated."""
     start, end = footer_start(data), len(data) - ENDING
     repetitions = [at + 1 for at in range(start, end - 1) if data[at] in (0x25, 0x35) and data[at + 1] in (0, 2, 4)]
     dice = random.Random(7)
@@ -43,7 +43,7 @@ def without_checksum(data: bytes) -> bytes:
 
 
 def judged(path: Path, flips: Sequence[Flip], judge: Callable[[], int]) -> list[int]:
-    """Flip bits and judge each by a number below 256, in another process.
+    """Judges are in a process that flips may end, and return numbers below 256.
 
     Raises AssertionError if that process ends early, as by C++ exceptions.
     """

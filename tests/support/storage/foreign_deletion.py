@@ -1,4 +1,4 @@
-"""Objects deleted by people, lifecycle rules or other tools."""
+"""Objects deleted by people or other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row groups of thousands of rows at borders of the format: bits, runs, pages."""
+"""Row groups of thousands of rows: bits, runs, pages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def plans_of(schema: pa.Schema, encoding: Encoding, *, level: int | None = 1) ->
 
 
 def of_each_width(dice: np.random.Generator) -> pa.RecordBatch:
-    """Dictionaries of up to 65,537 values, around each number of bits."""
     columns = {}
     for bits in (0, 1, 2, 3, 5, 7, 8, 9, 12, 15, 16):
         for values in {max(1, (1 << bits) - 1), 1 << bits, (1 << bits) + 1}:
@@ -65,7 +64,6 @@ def _spread(values: int, rows: int, dice: np.random.Generator) -> np.ndarray[tup
 
 
 def of_each_run(dice: np.random.Generator) -> pa.RecordBatch:
-    """Runs of length 1 to 70, and around multiples of 8 and 504."""
     lengths = [*range(1, 71), 503, 504, 505, 511, 512, 513, 1008, 1009]
     mixed = dice.permutation(lengths * 2)
     turns = np.repeat(np.arange(len(mixed)), mixed)
@@ -84,7 +82,6 @@ def of_each_run(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def of_each_difference(dice: np.random.Generator) -> pa.RecordBatch:
-    """Differences of 0 to 64 bits, and overflowing ones."""
     rows = 67 * 2 * BLOCK + 5
     wide = np.zeros(rows, np.uint64)
     for bits in range(65):
@@ -111,7 +108,7 @@ def of_each_difference(dice: np.random.Generator) -> pa.RecordBatch:
 
 
 def with_dictionaries_given_up(dice: np.random.Generator) -> pa.RecordBatch:
-    """Dictionaries that pass a mebibyte early, in the middle, at the last value, or not."""
+    """Dictionaries pass a mebibyte early, midway, at the last value, or not."""
     rows = MANY
     places = np.arange(rows)
     late = np.where(places < 30_000, places % 10, places)

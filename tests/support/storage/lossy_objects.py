@@ -1,6 +1,6 @@
-"""A forward proxy before an object store (`s3.proxy-uri`) that refuses, cuts, slows and loses requests.
+"""A forward proxy (`s3.proxy-uri`) that refuses, cuts, slows and loses requests.
 
-Forward proxies leave addresses, and so signatures, unchanged.
+It leaves addresses, and so signatures, unchanged.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ class ObjectFault(Enum):
 
 
 class LossyStore(ThreadingHTTPServer):
-    """`arm` chooses the fate of the next requests."""
-
     daemon_threads = True
     request_queue_size = 64
 
@@ -64,7 +62,6 @@ class LossyStore(ThreadingHTTPServer):
         super().server_close()
 
     def arm(self, fault: ObjectFault, *, times: int = 1, skip: int = 0) -> None:
-        """Let `skip` requests pass, then affect `times` of them."""
         with self._lock:
             self._fault, self._times, self._skip = fault, times, skip
 
@@ -163,7 +160,7 @@ class _Handler(BaseHTTPRequestHandler):
         return b"".join(pieces)
 
     def forward(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        """Status 0 means that the store doesn't answer."""
+        """Status 0: the store doesn't answer."""
         url = urlsplit(self.path)
         connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=30)
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOPS}

@@ -1,4 +1,4 @@
-"""A local journal with two hours old commits, and a store that interferes."""
+"""A journal with commits two hours old, and a store that interferes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def empty_journal(folder: Path) -> TableJournal:
 
 
 def old_journal(folder: Path) -> TableJournal:
-    """Twelve old commits of two partitions, one without files, one a rewrite of the third's first file."""
+    """Commit 5 has no files; one commit rewrites the third's first file."""
     journal = empty_journal(folder)
     third: str | None = None
     for number in range(COMMITS):
@@ -101,8 +101,6 @@ def merged(values: Mapping[str, bytes]) -> bytes:
 
 @dataclass
 class Troubled:
-    """Runs something before each changing step, and may refuse removals."""
-
     befall: Callable[[int], object] = lambda _: None
     refuses: Callable[[str], bool] = lambda _: False
     refusal: Exception | None = None

@@ -1,8 +1,4 @@
-"""Judges of the archiver's Parquet files.
-
-The footer is compared with Arrow's of the same rows; pages and page indexes with the rows themselves (`shredded_rows`).
-`parquet_reads` has the engines.
-"""
+"""Judges of the archiver's Parquet files, by Arrow's footers and by the rows (`shredded_rows`)."""
 
 from __future__ import annotations
 
@@ -124,10 +120,7 @@ def judge(
     *,
     by_arrow: bool = False,
 ) -> None:
-    """Judge a file's layout.
-
-    Arrow's files may have larger pages, and other bounds for NaN or long values.
-    """
+    """Arrow's files may have larger pages, and other bounds."""
     page_bytes = math.inf if by_arrow else PAGE_BYTES
     our, their = Layout(ours), Layout(arrows)
     judge_footer(our, their)
@@ -247,7 +240,7 @@ def judge_statistics(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arrow:
 
 
 def judge_cut(name: str, column: Column, bound: bytes | None, extreme: bytes, *, is_high: bool, by_arrow: bool) -> None:
-    """Judge a shortened bound. There may be no upper one if the extreme begins with the highest bytes."""
+    """An extreme of the highest bytes may lack an upper bound."""
     if by_arrow or not is_text(column.type) or (bound is None and is_high and extreme.startswith(b"\xff" * CUT_BOUND)):
         assert bound is None, (name, "a bound of a value that is too long")
         return
@@ -285,7 +278,7 @@ def judge_pages(ours: Chunk, column: Column, plan: ColumnPlan) -> None:
 
 
 def judge_filter(ours: Chunk, arrows: Chunk, plan: ColumnPlan) -> None:
-    """Arrow folds small filters: the archiver's is equal once folded."""
+    """Arrow folds small filters."""
     if not plan.filter_size:
         assert ours.filter is None, (ours.name, "a filter that nobody asked for")
         return
@@ -316,7 +309,7 @@ def _judge_page(ours: Chunk, page: Page, plan: ColumnPlan) -> None:
 
 
 def _judge_choice(ours: Chunk, plan: ColumnPlan) -> None:
-    """The encoding is as planned; an abandoned dictionary isn't resumed."""
+    """An abandoned dictionary isn't resumed."""
     result = [page.details[2] for page in ours.data_pages]
     planned = plan.encoding
     if planned is Encoding.DICTIONARY and ours.metadata[at.TYPE] == 0:
@@ -356,7 +349,7 @@ def judge_offset_index(ours: Chunk, column: Column, page_bytes: float = PAGE_BYT
 
 
 def judge_column_index(ours: Chunk, column: Column, plan: ColumnPlan, *, by_arrow: bool = False) -> None:
-    """Without bounds for a page with values, there must be no index."""
+    """If a page with values has no bounds, there must be no index."""
     index, name = ours.index(at.COLUMN_INDEX), ours.name
     parts = page_parts(ours, column)
     bounds = [None if part.has_nan and not by_arrow else part.bounds for part in parts]
@@ -403,7 +396,6 @@ def _expected(
 
 
 def _order(column: Column, bounds: Sequence[tuple[bytes, bytes]]) -> str:
-    """One page, or equal ones, count as ascending."""
     low, high = ([column.comparable(end) for end in ends] for ends in zip(*bounds, strict=True))
     if all(value <= second for ends in (low, high) for value, second in pairwise(ends)):
         return "ascending"

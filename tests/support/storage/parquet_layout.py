@@ -1,7 +1,4 @@
-"""A Parquet file's footer, page headers, page indexes and filters, from its bytes.
-
-Structs are dicts by the ids in parquet.thrift.
-"""
+"""A Parquet file's footer, pages and indexes, as dicts by the ids in parquet.thrift."""
 
 from __future__ import annotations
 
@@ -30,8 +27,6 @@ GROUP_COLUMNS, GROUP_BYTES, GROUP_ROWS, SORTING, GROUP_OFFSET, GROUP_SIZE, ORDIN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A page: positions of header and body, and the header's fields."""
-
     start: int
     body_start: int
     end: int
@@ -89,7 +84,6 @@ class Chunk:
         return [page for page in self.pages if not page.is_dictionary]
 
     def index(self, which: tuple[int, int]) -> dict[int, Any] | None:
-        """The column index or the offset index. It takes as many bytes as the footer says."""
         if which[0] not in self.said:
             return None
         start, length = (self.said[field] for field in which)

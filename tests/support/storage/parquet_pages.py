@@ -1,4 +1,4 @@
-"""Reads page headers of Parquet files, which pyarrow doesn't show."""
+"""Page headers, which pyarrow doesn't show."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ COUNTS = (b"\x1c\x15", b"\x2c\x15")
 
 @dataclass(frozen=True, slots=True)
 class PageHeader:
-    """`start` and `end` are of the header. `column` is the path in the file."""
-
     column: str
     start: int
     end: int
@@ -45,13 +43,13 @@ def page_sizes(path: Path, column: str) -> list[int]:
 
 
 def without_page(data: bytes, page: PageHeader) -> bytes:
-    """Flip a bit so that the page has an unknown type, and is skipped."""
+    """Readers skip pages of unknown type."""
     assert data[page.start] == TYPE
     return data[: page.start + 1] + bytes((data[page.start + 1] ^ 8,)) + data[page.start + 2 :]
 
 
 def with_other_count(data: bytes, page: PageHeader, bit: int) -> bytes:
-    """Flip one of six bits in a data page's number of values, not the sign."""
+    """The sign stays."""
     position = 1 + min(at for value in COUNTS if (at := data.find(value, page.start, page.end)) >= 0)
     return data[: position + 1] + bytes((data[position + 1] ^ (2 << bit),)) + data[position + 2 :]
 

@@ -1,6 +1,6 @@
-"""Other readers on the archiver's Parquet files: they must find the written rows.
+"""Other readers must find the rows of the archiver's Parquet files.
 
-pyarrow in each of its ways; DuckDB, Polars, DataFusion and ClickHouse also with filters, compared with Arrow's file.
+pyarrow in each of its ways; DuckDB, Polars, DataFusion and ClickHouse also with filters.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ INDEX_KEY: Final = b"archiver.index"
 
 
 def without_index(columns: pa.Schema) -> pa.Schema:
-    """The columns, without the position of the archiver's index."""
     pairs = {key: text for key, text in (columns.metadata or {}).items() if key != INDEX_KEY}
     return columns.with_metadata(pairs or None)
 
@@ -56,7 +55,7 @@ def _values(table: pa.Table) -> list[list[Any]]:
 
 
 def _dictionaries(data: bytes) -> list[str]:
-    """Return top-level texts with a dictionary everywhere; Arrow makes invalid arrays of nested ones."""
+    """Arrow makes invalid arrays of nested dictionaries."""
     footer = pq.read_metadata(io.BytesIO(data))
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     chunks = [[group.column(at) for group in groups] for at in range(footer.num_columns)]

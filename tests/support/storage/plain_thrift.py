@@ -1,4 +1,4 @@
-"""Thrift's compact protocol in plain Python: the judge of the kernel's."""
+"""Thrift's compact protocol in plain Python."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FIXED = {I8: 1, DOUBLE: 8, UUID: 16}
 
 
 def read_struct(data: memoryview, at: int = 0, depth: int = 0) -> tuple[Fields, int]:
-    """Return the fields, and the end. Raises ThriftError or IndexError."""
+    """Raises ThriftError or IndexError."""
     if depth > _DEEPEST:
         raise ThriftError
     fields: Fields = {}

@@ -1,7 +1,6 @@
-"""Random schemas and rows for writers of files.
+"""Random schemas and rows for writers.
 
-Hypothesis draws schema, sizes and a seed for the values, so failures shrink quickly. Rows are as odd as Arrow allows:
-values below nulls, and slices at every level.
+Hypothesis draws a seed for the values, so failures shrink quickly.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def schemas(draw: st.DrawFn, *, widest: int = 5, deepest: int = DEEPEST) -> pa.S
 
 @st.composite
 def rows(draw: st.DrawFn, schema: pa.Schema | None = None, *, is_tame: bool = False) -> Rows:
-    """Up to three row groups of up to three batches. `is_tame`: times that all engines know."""
+    """`is_tame`: times that all engines know."""
     schema = schema or draw(schemas())
     group = st.lists(st.sampled_from(ROW_COUNTS), min_size=1, max_size=3)
     sizes = draw(st.lists(group.map(lambda each: each if any(each) else [*each, 1]), min_size=1, max_size=3))
@@ -164,7 +163,7 @@ class _Maker:
     def _listed(
         self, kind: pa.DataType, element: pa.Field, size: int, validity: npt.NDArray[np.bool_] | None
     ) -> pa.Array:
-        """Lists with unused first entries; null ones have entries, too."""
+        """First entries are unused, and null lists have entries."""
         longest = self._chosen((0, 1, 3, 12))
         lengths = self._dice.integers(0, longest, size, endpoint=True)
         if self._dice.random() < 0.2:

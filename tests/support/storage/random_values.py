@@ -1,4 +1,4 @@
-"""Values of one type without nulls, in shapes that affect encodings and statistics."""
+"""Values of one type in shapes that affect encodings and statistics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TAME_DAYS: Final = 40_000
 def values_of(
     kind: pa.DataType, size: int, shape: str, dice: np.random.Generator, *, is_tame: bool = False
 ) -> pa.Array:
-    """`is_tame`: times lie within a century of 1970."""
+    """`is_tame`: within a century of 1970."""
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, values_of(kind.storage_type, size, shape, dice))
     for fits, made in _MAKERS.items():

@@ -1,7 +1,6 @@
-"""Rows as Parquet stores them, in plain Python: levels, values, extremes.
+"""Rows as Parquet stores them, in plain Python, to judge files.
 
-The judge of files, without a Parquet library. Times and floats are compared as stored: 0.0 is not -0.0, and NaN equals
-itself.
+Times and floats are compared as stored: 0.0 is not -0.0, and NaN equals itself.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ def _unless_null(array: pa.Array, values: list[Any]) -> list[Any]:
 
 @dataclass(slots=True)
 class Column:
-    """A leaf's entries. A value is None below the highest definition level."""
+    """A value is None below the highest definition level."""
 
     type: pa.DataType
     max_repetition: int
@@ -79,7 +78,7 @@ class Column:
 
     @property
     def nulls(self) -> int:
-        """How many entries have no value. Empty and missing lists count."""
+        """Empty and missing lists count."""
         return sum(level < self.max_definition for level in self.definition)
 
     @property
@@ -98,7 +97,7 @@ class Column:
 
     @property
     def bounds(self) -> tuple[bytes, bytes] | None:
-        """Return the bounds as stored, or None if nothing is comparable."""
+        """As stored; None if nothing is comparable."""
         kept = [value for value in self.values if value is not None]
         if pa.types.is_floating(self.type):
             return _float_bounds(self.type, kept)
@@ -128,7 +127,6 @@ class Column:
 
 
 def _histogram(levels: Iterable[int], highest: int) -> list[int]:
-    """Count the levels, or leave it out if there is only one."""
     result = [0] * (highest + 1)
     for level in levels:
         result[level] += 1
@@ -161,13 +159,12 @@ def _order(kind: pa.DataType) -> tuple[Callable[[Any], Any], Callable[[Any], byt
 
 
 def _decimal_bytes(precision: int) -> int:
-    """Return the fewest bytes for all values with this many digits."""
     most: int = 10**precision - 1
     return (most.bit_length() + 8) // 8
 
 
 def _float_bounds(kind: pa.DataType, bits: Sequence[int]) -> tuple[bytes, bytes] | None:
-    """NaN is no bound. A lowest zero is negative, a highest one positive."""
+    """NaN is no bound. Zeros are -0.0 below and 0.0 above."""
     letter = "<f" if kind.bit_width == 32 else "<d"
     numbers = [value for value in _floats(kind, bits) if not math.isnan(value)]
     if not numbers:

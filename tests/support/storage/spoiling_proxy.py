@@ -1,4 +1,4 @@
-"""A proxy to an S3 store that notes upload headers, spoils bytes, and refuses requests."""
+"""A proxy to an S3 store that records upload headers, spoils bytes and refuses."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ _OURS = frozenset(("transfer-encoding", "connection", "content-length"))
 
 @dataclass
 class Spoiling:
-    """Change its fields while it runs. `uploads` are headers of PUTs, in lower case."""
-
     target: str
     endpoint: str = ""
     spoil: Callable[[bytes], bytes] = bytes

@@ -1,4 +1,4 @@
-"""Stores for tables, with the properties of clients and Iceberg in Java."""
+"""Stores for tables, with properties for clients and Java."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AZURE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """`properties` are pyiceberg's FileIO's, `catalog` a Java catalog's, with `jars`."""
+    """`properties` are for pyiceberg's FileIO, `catalog` for Java with `jars`."""
 
     name: str
     root: str
@@ -51,7 +51,7 @@ def minio_store(server: MinioServer, bucket: str) -> Store:
 
 @contextmanager
 def store_of(name: str, stack: Stack, scratch: Path) -> Iterator[Store]:
-    """`name` is seaweedfs, minio, files, gcs or azure; empty but for the first."""
+    """All but seaweedfs are empty."""
     match name:
         case "seaweedfs":
             yield seaweedfs_store(stack)

@@ -1,7 +1,6 @@
 """A catalog that vends temporary credentials, and a store that expires them.
 
-SeaweedFS' STS gives none for less than 15 minutes, so a proxy answers as S3 does after a number of uploads, or on
-demand.
+SeaweedFS' STS vends none for less than 15 minutes, so a proxy expires them.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ _START_SECONDS = 60.0
 
 
 class ExpiringStore(LossyStore):
-    """Tokens are valid for `uses` uploads (None: any number), until `expire`."""
+    """Tokens are valid for `uses` uploads, until `expire`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,8 +102,6 @@ class ExpiringStore(LossyStore):
 
 
 class Vending:
-    """`catalog` are properties of its section; the proxy is before the store."""
-
     def __init__(self, ports: dict[str, int], keys: tuple[str, str], store: ExpiringStore) -> None:
         self.store = store
         uri = f"http://{HOST}:{ports['catalog']}"
@@ -119,7 +116,6 @@ class Vending:
 
 @contextmanager
 def vending_store(folder: Path, *, access_key: str, secret_key: str) -> Iterator[Vending]:
-    """Run the servers, with these administrator's keys."""
     ports = dict(choose(_PORTS))
     (folder / "iam.json").write_text(json.dumps(_IAM))
     options = {

@@ -1,4 +1,4 @@
-"""Sentences of the sources that advise to remove, to accept a loss, or to rebuild."""
+"""Sentences of the sources that advise removal, loss or rebuilding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person's answers to questions, each after an action."""
+"""A person's answers to questions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The first ten minutes of a user, and the page that shows them (docs/first-steps.md).
-
-`python -m tests.support.terminal.first_steps` plays them in a terminal and writes the page.
-"""
+"""Plays a user's first ten minutes in a terminal and writes docs/first-steps.md."""
 
 from __future__ import annotations
 
@@ -183,7 +180,6 @@ def shown(step: Step, seen: Seen, folder: Path) -> str:
 
 
 def same(text: str) -> list[str]:
-    """Return the words without numbers, times, ids and line breaks, with parallel parts sorted."""
     text = re.sub(r"(?m)(^✓.*$\n?)+", lambda found: "\n".join(sorted(found[0].split("\n"))), text)
     text = re.sub(r"cluster [\w-]{22}", "cluster ID", text)
     text = re.sub(r"[-─━═]{2,}", " ", text)

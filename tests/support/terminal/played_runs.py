@@ -1,7 +1,4 @@
-"""Plays runs of an archive job to a terminal.
-
-`python -m tests.support.terminal.played_runs [--every]`
-"""
+"""Plays an archive job to a terminal: `python -m tests.support.terminal.played_runs [--every]`."""
 
 from __future__ import annotations
 

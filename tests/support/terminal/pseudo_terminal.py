@@ -1,4 +1,4 @@
-"""Runs a command in a real pseudo-terminal of a given width."""
+"""Runs a command in a pseudo-terminal."""
 
 from __future__ import annotations
 
@@ -47,10 +47,7 @@ def run(
     timeout: float = _TIMEOUT,
     on_frame: Callable[[int, int, str], None] | None = None,
 ) -> Seen:
-    """Run a command with one terminal for input, output and errors.
-
-    `on_frame` gets the process id, the descriptor for keys, and the screen after each output.
-    """
+    """`on_frame` gets process id, descriptor for keys, and screen after each output."""
     ours, theirs = os.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen(
@@ -95,7 +92,6 @@ def run_elsewhere(
 
 
 def terminal_environment(more: Mapping[str, str]) -> dict[str, str]:
-    """Return an ordinary terminal's environment."""
     ours = {
         name: value
         for name, value in os.environ.items()

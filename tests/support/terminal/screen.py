@@ -1,4 +1,4 @@
-"""What a terminal shows: text, line ends, cursor moves, erasing, wrapping."""
+"""A terminal: text, line ends, cursor moves, erasing, wrapping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def seen(written: str, columns: int) -> str:
 
 
 class Screen:
-    """A terminal of `columns` with endless room above. Unknown sequences are errors."""
+    """Unknown sequences are errors."""
 
     def __init__(self, columns: int) -> None:
         self.columns = columns

@@ -1,4 +1,4 @@
-"""Waiting for a condition: the only loops of the tests that sleep."""
+"""Waits for conditions: the tests' only loops that sleep."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def eventually(
     every: float = 0.02,
     despite: tuple[type[Exception], ...] = (),
 ) -> Result:
-    """Return the first true result. Errors in `despite` count as not yet true.
+    """Return the first true result. Raises TimeoutError with `what` after these seconds.
 
-    Raises TimeoutError with `what` (or its result) after these seconds, from the last error if there was one.
+    Errors in `despite` count as not yet true.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -45,7 +45,7 @@ def comes_true(holds: Callable[[], object], seconds: float, *, every: float = 0.
 
 
 async def until(holds: Callable[[], object], what: str = "a condition holds", *, seconds: float = 30.0) -> None:
-    """Wait on a running loop. Raises TimeoutError with `what` after these seconds."""
+    """Raises TimeoutError with `what`."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
@@ -54,9 +54,9 @@ async def until(holds: Callable[[], object], what: str = "a condition holds", *,
 
 
 async def settle(turns: int = TURNS) -> None:
-    """Let the loop run everything that is ready, and all that becomes ready by this, without any time.
+    """Run everything that is or becomes ready, without any time.
 
-    Work in threads and on sockets needs `until`.
+    Threads and sockets need `until`.
     """
     for _ in range(turns):
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""An event loop on a manual clock: timers fire in their order, as soon as nothing else is ready."""
+"""An event loop on a manual clock: timers fire in order, once nothing else is ready."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TURN_S: Final = 1e-6
 
 
 class ManualClock:
-    """Seconds that pass only when a test says so. Call it for the time."""
+    """Seconds that pass only by the test."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now
@@ -23,8 +23,6 @@ class ManualClock:
 
 
 class _Skipping(selectors.DefaultSelector):
-    """Skips the time until the next timer instead of waiting for it."""
-
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._clock = clock
@@ -46,14 +44,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(main: Coroutine[Any, Any, Result], clock: ManualClock) -> Result:
-    """Run a coroutine without threads and sockets: an hour of timers takes no time.
-
-    A coroutine that waits for neither a timer nor a task hangs, as on any loop.
-    """
+    """Run without threads and sockets. A coroutine that waits for neither timer nor task hangs."""
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(clock)) as runner:
         return runner.run(main)
 
 
 async def passes(seconds: float) -> None:
-    """Let this much of the loop's time pass."""
     await asyncio.sleep(seconds)

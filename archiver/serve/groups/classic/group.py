@@ -1,6 +1,6 @@
-"""Classic consumer groups as a state machine without I/O; the clock is passed in.
+"""Classic consumer groups as a state machine without I/O.
 
-Methods return the waiting requests that can be answered now. States and errors are Kafka's (GroupCoordinator).
+Methods return waiting requests that can be answered. States and errors are Kafka's (GroupCoordinator).
 """
 
 from __future__ import annotations
@@ -62,7 +62,6 @@ class ClassicGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether there are no members; ids given out don't count."""
         return not self.members
 
     @property
@@ -71,7 +70,7 @@ class ClassicGroup:
 
     @property
     def taken(self) -> Counter[str]:
-        """The approximate bytes of the members, by owner. The same object until something changes."""
+        """In bytes, by owner; the same object until something changes."""
         if self._taken is None:
             self._taken = Counter()
             for member in self.members.values():
@@ -152,7 +151,6 @@ class ClassicGroup:
         return ErrorCode.rebalance_in_progress if self.state is GroupState.PREPARING else ErrorCode.none
 
     def seen(self, now: float, member_id: str) -> None:
-        """Reset the member's session timer. Unknown members are ignored."""
         if member_id in self.members:
             self.members[member_id].seen(now)
 
@@ -187,7 +185,7 @@ class ClassicGroup:
         return replies + self._completed_if_all(now)
 
     def commit_error(self, now: float, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """Return the error for a commit, which also resets the session timer."""
+        """Also resets the session timer."""
         if generation < 0 and not self.members:
             return ErrorCode.none
         error = self.member_error(member_id, instance_id, generation)

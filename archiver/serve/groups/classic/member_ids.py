@@ -1,4 +1,4 @@
-"""Ids for future members. The server stores none: an id carries its expiry and a signature."""
+"""Member ids with expiry and signature: the server stores none."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MOST: Final = 1 << 32
 
 
 class MemberIds:
-    """Makes and verifies member ids of Kafka's form: client id, dash, UUID."""
+    """Ids have Kafka's form: client id, dash, UUID."""
 
     def __init__(self) -> None:
         self._secret = secrets.token_bytes(_SECRET_BYTES)
         self._numbers = count()
 
     def new(self, group_id: str, client_id: str, until: float) -> str:
-        """Return an id that is valid until `until` (seconds of the groups' clock)."""
+        """Return an id valid until `until` (seconds of the groups' clock)."""
         body = _BODY.pack(math.ceil(until) % _MOST, next(self._numbers) % _MOST)
         return f"{client_id}-{UUID(bytes=body + self._seal(group_id, client_id, body))}"
 

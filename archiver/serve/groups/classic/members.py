@@ -17,7 +17,7 @@ _NO_BUDGET: Final = GroupBudget()
 
 
 class GroupState(Enum):
-    """The states of a classic group, by Kafka's names."""
+    """States, by Kafka's names."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -27,7 +27,7 @@ class GroupState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """A JoinGroup request. `needs_id`: a client without a member id gets one first (version 4)."""
+    """`needs_id`: a client without an id gets one first (version 4)."""
 
     member_id: str
     instance_id: str | None
@@ -49,7 +49,7 @@ class Joining:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Syncing:
-    """A SyncGroup request. Only the leader sends `assignments`, by member."""
+    """Only the leader sends `assignments`, by member."""
 
     member_id: str
     instance_id: str | None
@@ -62,7 +62,7 @@ class Syncing:
 
 @dataclass(slots=True, kw_only=True)
 class ClassicMember:
-    """A member. Its session doesn't expire while its request `joining` or `syncing` waits."""
+    """Its session doesn't expire while a request waits, except a new member's."""
 
     member_id: str
     instance_id: str | None
@@ -86,7 +86,6 @@ class ClassicMember:
 
     @property
     def may_expire(self) -> bool:
-        """Whether the session may end now. While a request waits, only a new member's session ends."""
         return not self.is_waiting or (self.is_new and self.joining is not None)
 
     @property
@@ -101,7 +100,7 @@ class ClassicMember:
         return dict(self.protocols).get(protocol or "", b"")
 
     def seen(self, now: float) -> None:
-        """Reset the session timer, but not the deadline of a new member that waits to join."""
+        """A new member that waits to join keeps its deadline."""
         if not (self.is_new and self.joining is not None):
             self.expires = now + self.session_seconds
 
@@ -122,7 +121,7 @@ def _taken(protocols: tuple[tuple[str, bytes], ...], client_id: str, instance_id
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
-    """The answer to a JoinGroup. Only the leader gets `members`: id, instance id and metadata."""
+    """Only the leader gets `members`: id, instance id and metadata."""
 
     ticket: Ticket
     error: ErrorCode = ErrorCode.none

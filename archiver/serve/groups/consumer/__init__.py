@@ -1,4 +1,4 @@
-"""Groups with the protocol of KIP-848: the group assigns the partitions."""
+"""KIP-848 groups: the group assigns the partitions."""
 
 from archiver.serve.groups.consumer.assignors import ASSIGNORS
 from archiver.serve.groups.consumer.group import MOST_BYTES, ConsumerGroup, GroupTimes

@@ -1,4 +1,4 @@
-"""Pure assignors: each partition of a subscribed topic goes to one of its subscribers."""
+"""Assignors: each partition goes to one of its topic's subscribers."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ _UNEVEN: Final = 2
 def uniform(
     wanted: Subscriptions, partitions: Mapping[UUID, int], previous: Targets
 ) -> dict[str, frozenset[PartitionId]]:
-    """Spread partitions evenly and move as few as possible.
-
-    With equal subscriptions, members' counts differ by at most one.
-    """
+    """Spread partitions evenly, with few moves. With equal subscriptions, counts differ by at most one."""
     readers = _readers(wanted, partitions)
     holdings = _Holdings(wanted, readers)
     free = {topic: set(range(partitions[topic])) for topic in readers}
@@ -45,7 +42,7 @@ def uniform(
 def in_ranges(
     wanted: Subscriptions, partitions: Mapping[UUID, int], _previous: Targets
 ) -> dict[str, frozenset[PartitionId]]:
-    """Give each member one range of each topic, aligned across topics with the same subscribers."""
+    """Ranges are aligned across topics with the same subscribers."""
     assigned: dict[str, set[PartitionId]] = {member: set() for member in wanted}
     for topic, members in _readers(wanted, partitions).items():
         each, more = divmod(partitions[topic], len(members))

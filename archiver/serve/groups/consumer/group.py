@@ -1,4 +1,4 @@
-"""KIP-848 consumer groups as a state machine without I/O; the clock is passed in.
+"""KIP-848 groups as a state machine without I/O.
 
 Changes raise the group epoch and compute new targets, which heartbeats deliver.
 """
@@ -77,7 +77,7 @@ class ConsumerGroup:
 
     @property
     def taken(self) -> Counter[str]:
-        """The approximate bytes of the members, by owner. The same object until something changes."""
+        """In bytes, by owner; the same object until something changes."""
         if self._taken is None:
             self._taken = Counter()
             for member in self.members.values():
@@ -143,7 +143,7 @@ class ConsumerGroup:
     def commit_error(
         self, member_id: str, instance_id: str | None, epoch: int, partitions: Collection[PartitionId]
     ) -> ErrorCode:
-        """Return the error for a commit. A member with an older epoch may commit partitions that it has held since."""
+        """A member with an older epoch may commit partitions that it has held since."""
         error, member = self._asked(member_id, instance_id, epoch)
         if error is not ErrorCode.stale_member_epoch or member is None or epoch > member.epoch:
             return error
@@ -151,12 +151,11 @@ class ConsumerGroup:
         return ErrorCode.none if partitions and is_own and epoch > JOINING_EPOCH else error
 
     def knows(self, member_id: str, instance_id: str | None, epoch: int) -> bool:
-        """Whether the member exists, as this instance, at its current or its previous epoch."""
         error, member = self._asked(member_id, instance_id, epoch)
         return error is ErrorCode.none or (member is not None and JOINING_EPOCH < epoch == member.previous_epoch)
 
     def fetch_error(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Return the error for an OffsetFetch. Clients that name no member are allowed."""
+        """Clients that name no member are allowed."""
         if member_id is None and epoch < JOINING_EPOCH:
             return ErrorCode.none
         return self._asked(member_id or "", None, epoch)[0]
@@ -266,7 +265,6 @@ class ConsumerGroup:
         self._change()
 
     def _holding_nothing_else(self, member: ConsumerMember) -> ConsumerMember:
-        """Release what a member was revoking: it reports that it holds nothing."""
         self._held.release(member.revoking)
         member.revoking = frozenset()
         member.state = MemberState.STABLE
@@ -333,7 +331,7 @@ class ConsumerGroup:
             self.epoch += 1
 
     def _assign(self) -> None:
-        """Compute each member's target. An absent static member gets no additional partitions."""
+        """An absent static member gets no more partitions."""
         self.assignor = self._preferred()
         ordered = sorted(self.members.values(), key=lambda each: (each.instance_id or each.member_id, each.member_id))
         self.targets = ASSIGNORS[self.assignor](

@@ -27,7 +27,7 @@ _NO_BUDGET: Final = GroupBudget()
 
 
 class ConsumerState(Enum):
-    """The states of a KIP-848 group, by Kafka's names."""
+    """States, by Kafka's names."""
 
     EMPTY = "Empty"
     ASSIGNING = "Assigning"
@@ -49,7 +49,7 @@ class MemberState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beat:
-    """A heartbeat. None: unchanged. An empty `pattern`: no pattern. `rights` None: all rights."""
+    """None: unchanged. An empty `pattern`: no pattern. `rights` None: all rights."""
 
     member_id: str
     epoch: int
@@ -82,7 +82,7 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beaten:
-    """The answer to a heartbeat. `assigned` is None if the member has confirmed it."""
+    """`assigned` is None if the member has confirmed it."""
 
     error: ErrorCode = ErrorCode.none
     message: str | None = None
@@ -93,7 +93,7 @@ class Beaten:
 
 @dataclass(slots=True, kw_only=True)
 class ConsumerMember:
-    """A member. It holds `assigned`, and `revoking` until it confirms the revocation."""
+    """It holds `assigned`, and `revoking` until it confirms the revocation."""
 
     member_id: str
     instance_id: str | None

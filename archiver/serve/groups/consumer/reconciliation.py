@@ -1,6 +1,6 @@
-"""A member's steps from its assignment to its target.
+"""A member's steps to its target.
 
-It first revokes what isn't in its target, keeping its epoch until it confirms, then gets free partitions.
+It first revokes, keeping its epoch until it confirms, then gets free partitions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def reconcile(
     owned: frozenset[PartitionId] | None,
     held: HeldPlaces,
 ) -> None:
-    """Advance a member as far as possible. `owned` None: the member didn't report it."""
+    """`owned` None: not reported."""
     if member.state is MemberState.UNREVOKED and (owned is None or owned & member.revoking):
         return
     if member.state is MemberState.STABLE and member.epoch == epoch:

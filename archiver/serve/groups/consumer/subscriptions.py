@@ -1,4 +1,4 @@
-"""Subscriptions by names and by RE2 patterns, which match in linear time."""
+"""Subscriptions by names and RE2 patterns, which match in linear time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Topics: TypeAlias = Mapping[str, KnownTopic]
 
 
 class Rights(Protocol):
-    """A member's permissions. Immutable: a change is a new object."""
+    """A member's permissions. A change is a new object."""
 
     def sees(self, topic: str) -> bool: ...
 
@@ -40,14 +40,12 @@ class Rights(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """The names that a pattern matches fully, or its error."""
-
     names: frozenset[str] = frozenset()
     error: str | None = None
 
 
 class MatchedTopics(Mapping[str, KnownTopic]):
-    """Topics with cached matches of patterns, whose compilation takes up to a second."""
+    """Compiling a pattern takes up to a second, so matches are cached."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
@@ -64,11 +62,10 @@ class MatchedTopics(Mapping[str, KnownTopic]):
         return len(self._topics)
 
     def matched(self, pattern: str) -> Matched | None:
-        """Return the matches; None if they aren't cached."""
         return self._matched.get(pattern)
 
     def keep(self, pattern: str, matched: Matched, owner: str = "") -> None:
-        """Cache matches. If the cache is full, the owner with the most entries loses one."""
+        """If the cache is full, the owner with the most entries loses one."""
         if pattern not in self._matched:
             self._owned.setdefault(owner, OrderedDict())[pattern] = None
         self._matched[pattern] = matched
@@ -85,7 +82,7 @@ class MatchedTopics(Mapping[str, KnownTopic]):
 
 
 def match_names(pattern: str, names: Collection[str]) -> Matched:
-    """Match a pattern against names. Thread-safe; releases the GIL."""
+    """Thread-safe; releases the GIL."""
     if len(pattern) > _MOST_LENGTH:
         return Matched(error=f"the pattern has {len(pattern)} characters: at most {_MOST_LENGTH} are taken")
     texts = pa.array(list(names) or [""], pa.string())
@@ -98,15 +95,14 @@ def match_names(pattern: str, names: Collection[str]) -> Matched:
 
 
 def pattern_error(pattern: str, topics: Topics) -> str | None:
-    """Return the error of a pattern; None if it is valid."""
     matched = _matched(pattern, topics)
     return None if matched is None else matched.error
 
 
 def wanted(names: frozenset[str], pattern: str, topics: Topics, rights: Rights | None = None) -> frozenset[UUID] | None:
-    """Return the ids of named topics that may be seen and matched topics that may be read.
+    """Named topics must be visible, matched ones readable; without `rights`, all are.
 
-    None if the pattern isn't matched yet. Without `rights`, all topics count.
+    None if the pattern isn't matched yet.
     """
     topic_ids = {topics[name].topic_id for name in names if name in topics and (rights is None or rights.sees(name))}
     if pattern:

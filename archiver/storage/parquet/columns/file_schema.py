@@ -54,7 +54,7 @@ _KNOWN_SCHEMAS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A leaf's form in memory, in comparisons and in pages (numbers of form.pxd)."""
+    """In memory, comparisons and pages, by the numbers of form.pxd."""
 
     memory: int
     order: int

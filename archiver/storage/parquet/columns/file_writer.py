@@ -52,10 +52,9 @@ class _Group:
 
 
 class FileWriter:
-    """Writes a file into `sink`. Buffers one page, one dictionary and all page indexes.
+    """Buffers one page, one dictionary and all page indexes.
 
-    `sorted_by` are the leaves that rows are sorted by, ascending. `listed` are the field ids of columns with sets of
-    values, by leaf.
+    `sorted_by`: leaves that rows are sorted by, ascending. `listed`: field ids by leaf, of columns with value sets.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class FileWriter:
         return self._size
 
     def write(self, batches: Iterable[pa.RecordBatch], *, is_sorted: bool = True) -> None:
-        """Write batches as one row group. `is_sorted`: they are in the file's order.
+        """Write one row group. `is_sorted`: in the file's order.
 
         Raises OSError if the sink does, StorageError for rows that can't be written. Unusable after an error.
         """
@@ -106,7 +105,7 @@ class FileWriter:
         self._is_broken = False
 
     def close(self, pairs: Mapping[str, str]) -> pq.FileMetaData:
-        """Write page indexes, a checksum and the footer. The sink stays open."""
+        """The sink stays open."""
         self._check()
         self._is_broken = True
         column_indexes = self._put_all([chunk.column_index for group in self._groups for chunk in group.chunks])

@@ -14,8 +14,8 @@ class NullNotAllowed(ValueError): ...
 class Encoding(IntEnum):
     """Encodings.md of parquet-format, with the numbers of parquet.thrift.
 
-    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. A dictionary ends at 1 MiB; the
-    rest of the row group is plain.
+    `DIFFERENCES` are for integers and times, `SHARED_STARTS` for strings and bytes. A dictionary ends at 1 MiB; the row
+    group's rest is plain.
     """
 
     PLAIN = 0
@@ -26,9 +26,9 @@ class Encoding(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPlan:
-    """How one leaf is written. `level` is zstd's (None: uncompressed).
+    """`level` is zstd's (None: uncompressed).
 
-    `filter_size` is in bytes per row group, 0 for none. `has_statistics` adds bounds to footer and pages.
+    `filter_size`: bytes per row group. `has_statistics` adds bounds to footer and pages.
     """
 
     leaf: ParquetLeaf

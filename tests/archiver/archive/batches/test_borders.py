@@ -1,4 +1,4 @@
-"""Batches never overlap, keep the borders that their rows state if they are possible, and hold every record once."""
+"""Batches don't overlap and lose nothing."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ def batch(start: int, end: int, offsets: list[int], **changes: Any) -> list[dict
 
 
 def borders(found: Iterator[pa.RecordBatch]) -> list[tuple[int, int, list[int], int]]:
-    """First and last offset, the records' offsets and the base sequence of each batch."""
     batches: list[tuple[int, int, list[int], int]] = []
     for piece in found:
         columns = (piece[name].to_pylist() for name in ("batch_start", "batch_end", "offset", "base_sequence"))
@@ -125,7 +124,7 @@ def test_rows_without_borders_are_put_together_by_size_and_reach():
     [{"producer_id": 8}, {"leader_epoch": 1}, {"attributes": 16}, {"timestamp_type": 1, "append_timestamp": 5}],
     ids=str,
 )
-def test_rows_without_borders_share_a_batch_only_if_their_headers_can(change: dict[str, int]):
+def test_rows_without_borders_share_a_batch_by_header(change: dict[str, int]):
     log = [{"offset": 0}, {"offset": 1}, {"offset": 2} | change]
     assert [offsets for *_, offsets, _ in borders(whole_batches([rows(*log)], end=3, sizes=BatchSizes()))] == [
         [0, 1],
@@ -133,7 +132,7 @@ def test_rows_without_borders_share_a_batch_only_if_their_headers_can(change: di
     ]
 
 
-def test_an_error_comes_after_the_records_before_it_and_hides_none():
+def test_error_follows_earlier_records_and_hides_none():
     def failing() -> Iterator[pa.RecordBatch]:
         yield rows(*batch(0, 4, [0, 3]), *batch(5, 9, [6, 7]))
         raise StorageUnavailable("away")
@@ -146,7 +145,6 @@ def test_an_error_comes_after_the_records_before_it_and_hides_none():
 
 @st.composite
 def any_rows(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Rows at rising offsets whose borders may be right, wrong or missing."""
     offset, result = 0, []
     start = draw(st.integers(-2, 5))
     for _ in range(draw(st.integers(0, 14))):

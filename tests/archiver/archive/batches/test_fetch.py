@@ -1,4 +1,4 @@
-"""Fetches by bytes and cursor, closing, cancelling, and errors."""
+"""Fetches: budget, cursor, closing, errors."""
 
 from __future__ import annotations
 
@@ -40,13 +40,12 @@ END = 30
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Five batches of different sizes in five files, with gaps. Tests share it and don't change it."""
+    """Shared: tests don't change it."""
     return archived(tmp_path_factory.mktemp("lake"), b"".join(BATCHES), end=END, files=5)
 
 
 @pytest.fixture
 def fresh_log(tmp_path: Path) -> Lake:
-    """The same, for one test that changes it."""
     return archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=5)
 
 
@@ -79,7 +78,7 @@ def test_what_did_not_fit_is_given_next(log: Lake):
         assert data_of(source.fetch(at(3), SIZES[1], must_give=False)) == BATCHES[1]
 
 
-def test_a_batch_in_whose_middle_a_reader_begins_holds_the_records_from_there_on(log: Lake):
+def test_read_from_mid_batch_returns_the_rest_of_it(log: Lake):
     with ArchivedBatches(log.archive()) as source:
         for start in (4, 5):
             result = source.fetch(at(start), 1)
@@ -92,8 +91,6 @@ def test_a_batch_in_whose_middle_a_reader_begins_holds_the_records_from_there_on
 
 
 class CountingFormat:
-    """Notes which files are opened, and which are still open."""
-
     name, extension = "parquet", "parquet"
 
     def __init__(self) -> None:
@@ -131,8 +128,6 @@ def test_files_before_the_cursor_are_not_opened(log: Lake):
 
 
 class NotedBlocks:
-    """A reader that notes which blocks are read."""
-
     def __init__(self, reader: Any, read: list[int]) -> None:
         self._reader = reader
         self._read = read
@@ -146,8 +141,6 @@ class NotedBlocks:
 
 
 class NotingFormat(CountingFormat):
-    """Notes the blocks that are read."""
-
     def __init__(self) -> None:
         super().__init__()
         self.read: list[int] = []
@@ -156,7 +149,7 @@ class NotingFormat(CountingFormat):
         return NotedBlocks(super().open(objects, path, **options), self.read)
 
 
-def test_parts_of_a_file_before_the_cursor_and_after_the_budget_are_not_read(fresh_log: Lake):
+def test_parts_before_cursor_and_after_budget_are_not_read(fresh_log: Lake):
     fresh_log.rewrite(row_group_size=3)
     noting = NotingFormat()
     archive = fresh_log.archive(formats=SegmentFormats(written=noting), registry=lambda *_: KnownRows())
@@ -182,7 +175,7 @@ def test_only_so_many_readers_are_kept(log: Lake):
 
 @pytest.mark.parametrize("way", ["fetch", "run"])
 def test_a_closed_stream_leaves_nothing_to_the_collector(log: Lake, way: str):
-    """An open file holds a row group: hundreds of them would wait for the collector to come."""
+    """An open file holds a row group until it is collected."""
     counting = CountingFormat()
     source = ArchivedBatches(log.archive(formats=SegmentFormats(written=counting)), BatchOptions(open_streams=0))
     gc.collect()
@@ -232,7 +225,7 @@ def test_after_closing_nothing_is_given(log: Lake):
         source.fetch(at(3), 1)
 
 
-def test_a_call_that_is_under_way_while_others_close_leaves_nothing_open(log: Lake):
+def test_close_during_a_running_call_leaves_no_open_file(log: Lake):
     counting = CountingFormat()
     source = ArchivedBatches(log.archive(formats=SegmentFormats(written=counting)))
 
@@ -254,7 +247,7 @@ def test_a_cancelled_call_gives_what_it_has(log: Lake, patience: int):
         assert patience or not result.parts
 
 
-def test_a_lost_file_is_told_with_its_place_after_the_batches_before_it(fresh_log: Lake):
+def test_lost_file_is_reported_after_earlier_batches(fresh_log: Lake):
     lost = sorted(file.file_path for file in fresh_log.files())[1]
     Path(lost.removeprefix("file://")).unlink()
     with ArchivedBatches(fresh_log.archive()) as source:
@@ -338,7 +331,7 @@ def test_other_text_is_no_cursor(text: str):
         BatchCursor.parse(text)
 
 
-def test_transactions_end_in_a_batch_that_reaches_over_their_marker(tmp_path: Path):
+def test_transaction_batches_reach_over_their_marker(tmp_path: Path):
     batch = build([Record()], base_offset=0, producer_id=3, transactional=True)
     lake = archived(tmp_path, batch + marker(base_offset=1, producer_id=3, commit=True), end=2)
     with ArchivedBatches(lake.archive(), BatchOptions(spans_gaps=True)) as source:

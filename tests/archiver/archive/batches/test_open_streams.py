@@ -1,4 +1,4 @@
-"""Streams that somebody comes back to aren't closed for those that nobody does."""
+"""Which open streams are closed first."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ class Stream:
         self.is_closed = True
 
 
-class Source:
-    """What streams belong to."""
+class Source: ...
 
 
 SOURCE = Source()

@@ -1,4 +1,4 @@
-"""Rows give back the wire columns that they were ingested from, except for what an archive doesn't keep."""
+"""Rows give back their wire columns."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def smooth(times: list[int] | Int64Array) -> list[int]:
     return [*clock.push(values, np.ones(len(values), np.int64)).tolist(), *clock.finish().tolist()]
 
 
-def test_append_time_goes_before_the_producers_and_none_means_the_plan():
+def test_append_time_wins_and_no_time_means_the_plans():
     times = batch_times(index([NO_TIME, 7_000, NO_TIME], [5_000, 6_000, NO_TIME]), PLAN)
     assert times.tolist() == [5_000, 7_000, PLAN]
 

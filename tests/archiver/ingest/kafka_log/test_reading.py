@@ -1,4 +1,4 @@
-"""A range of Kafka's log as records: what is covered, which epochs were seen, and what an error keeps."""
+"""A range of Kafka's log as records."""
 
 from __future__ import annotations
 

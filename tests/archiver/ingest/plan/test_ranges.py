@@ -33,7 +33,7 @@ def test_a_new_partition_begins_where_the_configuration_says(start: int | None, 
     assert span(SeenPartition(partition=0, log_start=5, last_stable=90, start=start)) == expected
 
 
-def test_what_is_lost_before_a_first_record_is_archived_is_a_loss_too():
+def test_loss_before_the_first_archived_record_counts():
     late = SeenPartition(partition=0, log_start=5, last_stable=90, start=2)
     with pytest.raises(DataLoss, match=r"deleted.*lost='\[2, 5\)'"):
         plan_partition("orders", late)

@@ -1,4 +1,4 @@
-"""When a trickle is archived: by the job's clock, whatever the records say of theirs."""
+"""When a trickle is archived."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_enough_is_archived_at_once_and_little_waits() -> None:
     assert not ripe(waiting, size=999)
 
 
-def test_a_trickle_is_archived_before_its_oldest_record_is_too_old() -> None:
+def test_trickle_is_archived_before_its_age_limit() -> None:
     clock = Clock()
     waiting = WaitingSince(clock)
     archived, lags, runs = 0, list[float](), 0
@@ -53,7 +53,7 @@ def test_a_trickle_is_archived_before_its_oldest_record_is_too_old() -> None:
     assert runs <= 30, "one file every five minutes at most"
 
 
-def test_what_came_while_the_run_worked_waits_since_the_look_before() -> None:
+def test_records_during_a_run_wait_from_the_look_before() -> None:
     clock = Clock()
     waiting = WaitingSince(clock)
     waiting.saw(0, archived=0, end=10)

@@ -1,4 +1,4 @@
-"""Which ranges make a wave: everybody's turn comes, heavy backlogs are cut only where slots would be idle."""
+"""Which ranges make a wave."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_small_backlog_is_one_task() -> None:
     assert len(WavePlanner[str]().plan({"a": [backlog(0, 1_000)]}, limits(slots=16))) == 1
 
 
-def test_thousands_of_partitions_get_their_turn_and_topics_are_served_alike() -> None:
+def test_thousands_of_partitions_and_topics_get_turns() -> None:
     planner = WavePlanner[str]()
     backlogs = {
         "wide": [backlog(number, 100) for number in range(3_000)],

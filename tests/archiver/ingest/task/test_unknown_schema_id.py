@@ -1,4 +1,4 @@
-"""A record whose schema id nobody can be asked about: its partition ends before its batch, and nothing is lost."""
+"""Records with an unresolvable schema id."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ MAPPING = compile_mapping(TYPE)
 
 @dataclass(frozen=True)
 class Ids:
-    """Id 1 is the message; other ids can't be looked up."""
-
     kind: type[SchemaRegistryError] = SchemaRegistryUnavailable
 
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""A whole task over a log in memory: what it covers, what it leaves, and what an error in any step keeps."""
+"""A task over a log in memory."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ from tests.support.schemas.proto_text import fields
 
 
 def days(base: int, *counts: int) -> list[bytes]:
-    """Batches of two records, `counts` of each day, far enough apart that each day is its own window."""
     return [
         batch(base + 2 * number, *[Record(timestamp=day * DAY, value=b"%d" % day)] * 2)
         for number, day in enumerate(day for day, count in enumerate(counts) for _ in range(count))
@@ -187,8 +186,6 @@ def test_halting_ends_before_the_earlier_of_key_and_value(tmp_path: Path):
 
 @dataclass(frozen=True)
 class FailingFormat:
-    """Parquet whose writer fails at a step of its n-th file."""
-
     step: str
     file: int
     extension: str = "parquet"
@@ -264,8 +261,6 @@ def test_a_failed_upload_ends_the_ranges_before_it(tmp_path: Path, unwritable: C
 
 @dataclass(frozen=True)
 class DeniedStore:
-    """An object store that takes nothing."""
-
     denial: type[StorageDenied] = StorageDenied
     seconds_left = None
 
@@ -273,7 +268,7 @@ class DeniedStore:
         raise self.denial("can't upload the object: access denied", file=path, spooled=str(source))
 
 
-def test_a_denied_file_is_kept_and_named_and_a_second_try_replaces_it(tmp_path: Path):
+def test_denied_file_is_kept_and_replaced_by_a_retry(tmp_path: Path):
     made = bench(tmp_path, days(0, 3))
     task = made.task(0, 6)
     denied = replace(task, target=replace(task.target, objects=DeniedStore(StorageDenied)))
@@ -286,7 +281,7 @@ def test_a_denied_file_is_kept_and_named_and_a_second_try_replaces_it(tmp_path: 
 
 
 def test_credentials_that_ended_leave_nothing_in_the_spool(tmp_path: Path):
-    """Each retry begins elsewhere in a growing log: kept files of each would fill the disk."""
+    """Retries begin elsewhere in a growing log: their kept files would fill the disk."""
     made = bench(tmp_path, days(0, 3))
     for start in (0, 2):
         task = made.task(start, 6)
@@ -302,7 +297,7 @@ def epoch_marker(base: int, epoch: int) -> bytes:
     return patched(marker(base_offset=base, producer_id=1, commit=True), leader_epoch=epoch)
 
 
-def test_a_marker_of_a_later_leader_counts_for_the_epoch_of_its_range(tmp_path: Path):
+def test_marker_of_a_later_leader_sets_the_ranges_epoch(tmp_path: Path):
     log = [*days(0, 1), epoch_marker(2, 6), *days(3, 1), epoch_marker(5, 7)]
     made = bench(tmp_path, log)
     assert [(range_.end_offset, range_.leader_epoch) for range_ in translate_range(made.task(0, 6)).ranges] == [(6, 7)]
@@ -315,7 +310,6 @@ def test_a_marker_of_a_later_leader_counts_for_the_epoch_of_its_range(tmp_path: 
 
 @given(data=st.data())
 def test_a_range_has_the_last_epoch_of_what_it_covers(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject):
-    """For any kept batches, any cuts by fetches, and any ends of files."""
     log, covered, offset, epoch = [], [], 0, 0
     for step in data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=12)):
         epoch += step

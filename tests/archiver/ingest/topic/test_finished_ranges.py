@@ -63,7 +63,7 @@ def test_an_epoch_may_rise_where_the_leader_has_both() -> None:
     assert not finished.torn
 
 
-def test_what_was_read_before_an_election_does_not_follow_what_was_read_after_it() -> None:
+def test_ranges_across_an_election_do_not_join() -> None:
     finished = FinishedRanges(0, always)
     finished.push([in_epoch(10, 20, 5), in_epoch(20, 30, 7)])
     assert bounds(finished.push([in_epoch(0, 10, 6)])) == [(0, 10)]
@@ -74,7 +74,7 @@ def test_what_was_read_before_an_election_does_not_follow_what_was_read_after_it
     assert bounds(finished.push([in_epoch(10, 30, 6)])) == [(10, 30)]
 
 
-def test_what_was_read_after_a_log_was_cut_back_does_not_follow_what_was_read_before() -> None:
+def test_ranges_across_a_truncation_do_not_join() -> None:
     log = History()
     log.append(records=10)
     log.append(records=10)
@@ -100,7 +100,7 @@ def test_a_log_that_elected_in_order_goes_on() -> None:
     assert not finished.torn
 
 
-def test_what_waited_is_held_against_the_epoch_that_others_archived_in() -> None:
+def test_waiting_ranges_are_checked_by_the_archived_epoch() -> None:
     finished = FinishedRanges(0, always)
     finished.push([in_epoch(10, 20, 5)])
     assert finished.restart(10, epoch=6) == ()
@@ -113,7 +113,7 @@ def test_what_the_plan_begins_with_needs_no_other_proof() -> None:
     assert bounds(finished.push([in_epoch(10, 20, 7)])) == [(10, 20)]
 
 
-def test_what_others_staged_is_held_against_the_log_before_anything_goes_on_from_it() -> None:
+def test_ranges_staged_elsewhere_are_checked_by_the_log() -> None:
     """Even if this archiver knew a later epoch, and a task was planned to begin there."""
     asked: list[tuple[PartitionOffset, int]] = []
     finished = FinishedRanges(0, lambda place, later: bool(asked.append((place, later))))
@@ -125,7 +125,7 @@ def test_what_others_staged_is_held_against_the_log_before_anything_goes_on_from
 
 
 def test_a_restart_believes_the_plan_s_epoch_even_if_it_is_lower() -> None:
-    """Another archiver staged what comes before it, of a log that was truncated since."""
+    """Another archiver staged the ranges before it, of a log truncated since."""
     finished = FinishedRanges(0, lambda place, later: False)
     finished.push([in_epoch(0, 10, 7), in_epoch(20, 30, 7)])
     assert finished.restart(20, epoch=5) == ()

@@ -1,4 +1,4 @@
-"""What plans of many topics need: the catalog is asked a few at a time, the logs after that."""
+"""Prefetch for plans: catalog first, then logs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from catalog.model import PartitionOffset
 
 
 class FakeCatalog:
-    """A connection that counts how many there are, and whether one is used by two threads."""
-
     made: int = 0
     closed: int = 0
 
@@ -44,7 +42,7 @@ def catalogs() -> Iterator[CatalogPool]:
     assert FakeCatalog.closed == FakeCatalog.made <= 3
 
 
-def test_topics_come_in_their_order_and_no_connection_serves_two_at_once(catalogs: CatalogPool) -> None:
+def test_topics_keep_order_and_threads_share_no_connection(catalogs: CatalogPool) -> None:
     def ask(topic: int, catalog: TableCatalog) -> int:
         connection = cast("FakeCatalog", catalog)
         assert connection.busy.acquire(blocking=False)
@@ -83,8 +81,6 @@ def test_few_are_asked_ahead_and_none_after_a_stop(catalogs: CatalogPool) -> Non
 
 @dataclass(eq=False)
 class FakeRun:
-    """A topic of two partitions. `fails` if its position is unknown."""
-
     name: str
     fails: Exception | None = None
     given_up: tuple[int, ...] = ()
@@ -97,8 +93,6 @@ class FakeRun:
 
 
 class FakeBrokers:
-    """Knows every topic except `unknown` ones; refuses all while it is `away`."""
-
     def __init__(self, *, unknown: str = "", away: bool = False) -> None:
         self._unknown = unknown
         self._away = away
@@ -131,7 +125,7 @@ def looked(catalogs: CatalogPool, runs: list[FakeRun], brokers: FakeBrokers) -> 
     return {run.name: ahead for run, ahead in found.items()}
 
 
-def test_logs_are_asked_after_all_tables_and_only_of_partitions_that_are_looked_at(catalogs: CatalogPool) -> None:
+def test_logs_follow_tables_and_only_for_needed_partitions(catalogs: CatalogPool) -> None:
     brokers = FakeBrokers()
     away = CatalogUnreachable("away")
     runs = [FakeRun("a"), FakeRun("b", given_up=(1,)), FakeRun("c", fails=away)]
@@ -142,7 +136,7 @@ def test_logs_are_asked_after_all_tables_and_only_of_partitions_that_are_looked_
     assert brokers.asked[:2] == [("a", "b"), ("earliest", {"a": (0, 1), "b": (0,)})]
 
 
-def test_a_topic_that_brokers_do_not_know_is_left_to_its_own_plan(catalogs: CatalogPool) -> None:
+def test_topic_unknown_to_brokers_is_left_to_its_plan(catalogs: CatalogPool) -> None:
     found = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(unknown="a"))
     assert found["a"].bounds is None
     assert found["b"].bounds is not None

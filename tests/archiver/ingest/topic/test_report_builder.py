@@ -1,4 +1,4 @@
-"""Who is given up for what: once, for the first reason, and not for a bad moment."""
+"""Which partitions are given up."""
 
 from __future__ import annotations
 
@@ -84,9 +84,7 @@ def test_landed_ranges_add_up_by_partition(builder: TopicReportBuilder) -> None:
     assert found == [(0, 0, 20, 20), (1, 5, 7, 2)]
 
 
-def test_a_partition_that_a_commit_left_out_is_named_until_one_takes_it(
-    builder: TopicReportBuilder, observer: Failures
-) -> None:
+def test_partition_left_out_of_a_commit_is_named_till_taken(builder: TopicReportBuilder, observer: Failures) -> None:
     ahead = PartitionAhead("ahead", partition=3)
     builder.committed([span(0, 0, 5)])
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""What a run has staged is committed in that run, also where no task ends with a commit."""
+"""A run commits its staged ranges."""
 
 from __future__ import annotations
 
@@ -48,8 +48,6 @@ SECOND = PlannedRange(partition=0, start_offset=5, end_offset=10, owns_head=Fals
 
 
 class Fence(StagedRanges):
-    """The registry's fence: it accepts what continues a partition, whichever archiver staged the rest."""
-
     def __init__(self) -> None:
         super().__init__()
         self.epochs: dict[int, int] = {}
@@ -76,8 +74,6 @@ class Fence(StagedRanges):
 
 
 class World:
-    """A topic with one partition of ten offsets. Another archiver may fill the first five."""
-
     def __init__(self, folder: Path) -> None:
         self.memory = MemoryCatalog(folder / "table")
         self.fence = Fence()
@@ -98,7 +94,6 @@ class World:
         )
 
     def plan(self, monkeypatch: pytest.MonkeyPatch, *, is_stale: bool = False) -> tuple[Any, ...]:
-        """Plan a wave, with what table and registry say now, or with what they said before anything was archived."""
         table = self.memory.load()
         is_known = 0 in self.fence.ends and not is_stale
         known = {0: PartitionOffset(next_offset=self.fence.ends[0])} if is_known else {}
@@ -131,7 +126,6 @@ def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """A wave has ended: of two tasks the first has failed, the second has covered its range."""
     made = fresh(tmp_path, monkeypatch)
     assert made.plan(monkeypatch)
     made.end_second_task()
@@ -149,10 +143,10 @@ def test_what_the_end_of_a_run_stages_is_committed_in_that_run(world: World) -> 
 
 
 @pytest.mark.parametrize("knows", [True, False], ids=["of one log", "of two"])
-def test_what_waits_is_committed_only_if_it_is_of_the_log_that_others_read(
+def test_waiting_ranges_commit_only_on_the_same_log(
     world: World, monkeypatch: pytest.MonkeyPatch, *, knows: bool
 ) -> None:
-    """They filled the gap before an election: the leader says whether it has what they read."""
+    """The gap was filled before an election: the leader says whether it has those records."""
     asked = []
     monkeypatch.setattr(world.run._progress(0).finished, "_same_log", lambda *place: asked.append(place) or knows)
     world.others_fill_the_gap(epoch=2)
@@ -163,8 +157,8 @@ def test_what_waits_is_committed_only_if_it_is_of_the_log_that_others_read(
     assert (world.second.id in world.committed) is knows
 
 
-def test_what_waits_of_a_log_that_was_cut_back_since_is_forgotten(world: World) -> None:
-    """Another archiver filled the gap after an unclean election: what waits is of the earlier log."""
+def test_waiting_ranges_of_a_truncated_log_are_dropped(world: World) -> None:
+    """Another archiver filled the gap after an unclean election."""
     world.others_fill_the_gap(epoch=4)
     world.run.finish()
     assert world.fence.ends == {0: 5}
@@ -172,8 +166,8 @@ def test_what_waits_of_a_log_that_was_cut_back_since_is_forgotten(world: World) 
 
 
 @pytest.mark.parametrize("epoch", [3, 2])
-def test_what_follows_a_rejected_range_is_held_against_what_others_staged(world: World, epoch: int) -> None:
-    """Another archiver was faster with the first range, and may have read another log."""
+def test_ranges_after_a_rejected_one_are_checked_again(world: World, epoch: int) -> None:
+    """The archiver that was faster may have read another log."""
     world.others_fill_the_gap(epoch=epoch)
     planned = PlannedRange(partition=0, start_offset=0, end_offset=5, owns_head=True)
     mine = replace(world.first, id=new_id())
@@ -184,7 +178,7 @@ def test_what_follows_a_rejected_range_is_held_against_what_others_staged(world:
     assert mine.id not in world.committed
 
 
-def test_what_waits_after_a_gap_that_nobody_filled_is_known_as_rejected(world: World) -> None:
+def test_ranges_after_an_unfilled_gap_are_rejected(world: World) -> None:
     world.run.finish()
     assert world.fence.rejected == [world.second]
     assert world.committed == set()
@@ -250,7 +244,7 @@ def unreachable(*_: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [SchemaRegistryUnavailable, ParseHalted, UnrecognizedHalted])
-def test_where_a_record_can_not_be_taken_its_batch_alone_is_tried_until_it_can(
+def test_refused_record_limits_retries_to_its_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ArchiverError]
 ) -> None:
     made = fresh(tmp_path, monkeypatch)
@@ -276,7 +270,7 @@ def test_where_a_record_can_not_be_taken_its_batch_alone_is_tried_until_it_can(
 
 
 @pytest.mark.parametrize("is_stale", [True, False], ids=["plans never learn of it", "plans begin after it"])
-def test_a_partition_is_given_up_where_all_is_rejected_and_plans_do_not_learn_of_it(
+def test_always_rejected_partition_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_stale: bool
 ) -> None:
     made = fresh(tmp_path, monkeypatch)
@@ -296,7 +290,7 @@ def test_a_partition_is_given_up_where_all_is_rejected_and_plans_do_not_learn_of
     assert [type(error) for _, error in made.run.report().failures] == ([NoProgress] if is_stale else [])
 
 
-def test_what_was_learned_of_a_table_is_not_believed_of_one_made_anew(tmp_path: Path) -> None:
+def test_topic_memory_ends_when_its_table_is_recreated(tmp_path: Path) -> None:
     path = tmp_path / "archiver.toml"
     path.write_text(
         '[kafka]\n"bootstrap.servers" = "127.0.0.1:1"\n[catalog]\nuri = "http://127.0.0.1:1"\n'
@@ -318,7 +312,6 @@ def test_what_was_learned_of_a_table_is_not_believed_of_one_made_anew(tmp_path: 
 
 
 def test_what_comes_before_a_corrupt_batch_is_archived_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later task meets the batch while an earlier one is not done: the partition stays in the run's next waves."""
     made = fresh(tmp_path, monkeypatch)
     corrupt = TaskResult(ranges=(), error=CorruptBatch("A batch does not match its checksum", base_offset=5))
     assert made.plan(monkeypatch)

@@ -1,4 +1,4 @@
-"""Offsets that a leader can't give are passed only with consent, and only if no copy of them can be read."""
+"""Unreadable offsets pass only with consent."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def cluster() -> Iterator[FakeCluster]:
 
 
 def serve(cluster: FakeCluster, middle: bytes, *, at_replica: bytes | None = None) -> None:
-    """Have the leader give the batches, with this one in the middle, and broker 1 as a replica give another one."""
     cluster.replicas = [0] if at_replica is None else [0, 1]
     batches = {0: GOOD[0] + middle + GOOD[2], 10: GOOD[2]}
 

@@ -1,4 +1,4 @@
-"""The consumer's methods, on a table in a folder."""
+"""The consumer, on a table in a folder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,6 @@ def config(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def filled(lake: Lake, archive: Any) -> Lake:
-    """Partition 0 has offsets 10 to 19 in two files and then a gap up to 22; partition 1 has 0 to 4."""
     lake.add(archive.rows, archive.batch(rows(archive, 0, 10, 15)), 10, 15)
     lake.add(archive.rows, archive.batch(rows(archive, 0, 15, 20)), 15, 22)
     lake.add(archive.rows, archive.batch(rows(archive, 1, 0, 5)), 0, 5, partition=1)
@@ -359,7 +358,7 @@ def test_a_failure_is_raised_and_reading_goes_on_after_it(consumer: ReplayConsum
     assert drained(consumer) == of(0, 15, 20)
 
 
-def test_a_waiting_consumer_is_told_that_its_topics_table_was_made_anew(
+def test_waiting_consumer_learns_of_its_recreated_table(
     consumer: ReplayConsumer, filled: Lake, archive: Any, tmp_path: Path
 ):
     consumer.assign([TopicPartition("orders", 1)])
@@ -373,8 +372,6 @@ def test_a_waiting_consumer_is_told_that_its_topics_table_was_made_anew(
 
 
 class TestRetiredBeneath:
-    """Another archiver retires what an assigned partition has not read yet."""
-
     @pytest.fixture
     def long(self, lake: Lake, archive: Any) -> Lake:
         for start in range(0, 100, 10):
@@ -390,7 +387,6 @@ class TestRetiredBeneath:
 
     @staticmethod
     def offsets(consumer: ReplayConsumer, count: int) -> list[int]:
-        """The offsets of this many records, or of those up to the end."""
         found: list[int] = []
         while len(found) < count:
             message = consumer.poll(5)

@@ -1,4 +1,4 @@
-"""Archives that are loaded again in the background."""
+"""Archives that are refreshed in the background."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from tests.support.timing.eventually import eventually
 
 
 class Counted:
-    """An archive that counts its refreshes, and may fail."""
-
     def __init__(self, failure: Exception | None = None) -> None:
         self.failure = failure
         self.refreshed = 0

@@ -1,4 +1,4 @@
-"""Avro topics from files and from a schema registry: schemas, envelopes, and schemas that come later."""
+"""Avro topics from files and registries."""
 
 from __future__ import annotations
 

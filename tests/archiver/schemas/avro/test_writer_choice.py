@@ -1,4 +1,4 @@
-"""The writer of a value, by the id in its envelope."""
+"""Writers of values, by envelope id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from archiver.schemas.registry.value_heads import ValueHeads
 
 
 def test_writers_that_wait_for_approval_give_an_error() -> None:
-    """Only then are their values kept raw; NewerSchema would stop the topic until the approval."""
+    """NewerSchema would stop the topic until the approval."""
     in_force = WriterChoice(
         messages=("R",),
         fingerprints=("old",),

@@ -1,4 +1,4 @@
-"""Schemas that samples propose: deterministic, extended by later samples, and tried on the sample."""
+"""Schemas inferred from samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON topics from files and from a schema registry: schemas, references, envelopes, and a sample of values."""
+"""JSON topics from files and registries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registered texts that protoc refuses and Confluent's clients read: each decodes, and comes back byte for byte."""
+"""Schemas that protoc refuses and Confluent accepts."""
 
 from __future__ import annotations
 

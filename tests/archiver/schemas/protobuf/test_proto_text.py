@@ -1,4 +1,4 @@
-"""Edits of .proto texts: options and imports go, and nothing else changes."""
+"""Edits of .proto texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas from files, and the errors for unreadable files."""
+"""Schemas from files."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_a_column_name_that_cannot_be_is_a_configuration_error(tmp_path: Path) -
 
 
 def test_protoc_runs_in_a_session_of_its_own() -> None:
-    """`timeout`, shells and service managers send SIGTERM to the whole process group of a job."""
+    """`timeout`, shells and service managers send SIGTERM to a job's whole process group."""
     shown = run_apart([sys.executable, "-c", "import os; print(os.getsid(0) == os.getpid())"], "a.proto")
     assert (shown.returncode, shown.stdout) == (0, "True\n")
 

@@ -1,4 +1,4 @@
-"""The meaning of schema ids in tasks, while the schema registry answers and while it is down."""
+"""Schema ids in tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The schemas that a topic's settings name: subjects by strategy, several messages, envelopes to add."""
+"""Schemas that a topic's settings name."""
 
 from __future__ import annotations
 
@@ -96,8 +96,6 @@ def test_formats_that_cannot_be(keys: dict[str, object], told: str) -> None:
 
 @dataclass
 class Descriptors:
-    """Descriptor sets in a folder, and the section of a topic that puts them in place of registered schemas."""
-
     folder: Path
 
     def __call__(self, **texts: str) -> ProtobufFormat:

@@ -1,4 +1,4 @@
-"""The client of a schema registry: schemas as text and base64, references, and what it caches."""
+"""The client of a schema registry."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_text_that_protoc_refuses_is_asked_for_as_a_descriptor(registry: FakeR
     assert by_guid.messages_at((0,)) == {"s.M"}
 
 
-def test_a_reference_that_protoc_refuses_is_asked_for_as_a_descriptor(registry: FakeRegistry) -> None:
+def test_reference_refused_by_protoc_is_read_as_descriptor(registry: FakeRegistry) -> None:
     registry.register("options", QUOTED % '"HIGH"', serialized=as_base64(QUOTED % "HIGH"))
     text = 'syntax = "proto3"; import "options.proto"; message W { s.M m = 1; }'
     descriptor = FileDescriptorSet.FromString(

@@ -1,4 +1,4 @@
-"""Contexts in the names of subjects, by Confluent's rules."""
+"""Contexts in subjects, by Confluent's rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_context_of_a_subject(subject: str | None, context: str) -> None:
     assert context_of(subject) == context
 
 
-def test_a_reference_is_in_the_context_of_its_schema_unless_it_names_one() -> None:
+def test_reference_inherits_the_context_of_its_schema() -> None:
     assert in_context("money", ":.team:") == ":.team:money"
     assert in_context(":.other:money", ":.team:") == ":.other:money"
     assert in_context("money", "") == "money"

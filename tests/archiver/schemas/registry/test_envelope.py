@@ -1,4 +1,4 @@
-"""Envelopes of whole columns, compared value by value with a parser by confluent-kafka's rules."""
+"""Envelopes of columns, by confluent-kafka's rules."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ from tests.support.schemas.protobuf_bytes import varint
 
 
 class Ids:
-    """Ids 1 to 9 and their GUIDs are known. Their indexes (0,) and (1, 2) mean the message, other indexes don't."""
-
     def __init__(self) -> None:
         self.asked = 0
 
@@ -136,8 +134,6 @@ def test_bytes_that_are_no_guid_are_not_looked_up() -> None:
 
 
 class FileIds(Ids):
-    """A file with the messages A (with A.N, which has A.N.Z), and B; every id is the file's."""
-
     def messages(self, schema_id: SchemaNumber, indexes: Indexes) -> frozenset[str]:
         del schema_id
         names = {(0,): "A", (0, 0): "A.N", (0, 0, 0, 0): "A.N.Z.Y", (1,): "B", (1, 0): "B.N"}

@@ -1,4 +1,4 @@
-"""Requests to a schema registry: credentials, other servers, and which faults are retried."""
+"""Requests to a schema registry."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_registry_that_asks_to_wait_is_waited_for(registry: FakeRegistry, stat
     assert 1.0 <= time.monotonic() - started < 10.0
 
 
-def test_a_registry_that_asks_for_too_much_is_left_alone_for_as_long(registry: FakeRegistry) -> None:
+def test_throttling_registry_gets_the_requested_pause(registry: FakeRegistry) -> None:
     number = order(registry)
     registry.faults, registry.retry_after = [503], "120"
     patient = client(registry, rest=0.0)

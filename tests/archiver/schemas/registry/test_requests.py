@@ -1,4 +1,4 @@
-"""Lookups in contexts and by GUID, in registries that have them, and in those that ignore or refuse them."""
+"""Lookups in contexts and by GUID."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def message(found: SchemasOfKind[CompiledSchema], number: int | UUID, subject: s
 
 @pytest.fixture
 def contexts(registry: FakeRegistry) -> FakeRegistry:
-    """Id 1 is another schema in each context."""
     registry.register("orders-value", X, schema_id=1)
     registry.register(SUBJECT, Y, schema_id=1)
     registry.register(":.other:orders-value", Z, schema_id=1)
@@ -119,7 +118,7 @@ def test_a_registry_without_contexts_refuses_the_subject(registry: FakeRegistry,
     assert message(client(registry), 7, subject) is None
 
 
-def test_a_refused_subject_in_a_context_is_no_reason_to_look_elsewhere(contexts: FakeRegistry) -> None:
+def test_subject_refused_in_a_context_ends_the_search(contexts: FakeRegistry) -> None:
     contexts.refuses["subject"] = 400
     with pytest.raises(SchemaRegistryError, match="status=400"):
         client(contexts).by_id(1, SUBJECT)

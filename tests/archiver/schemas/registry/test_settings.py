@@ -1,4 +1,4 @@
-"""The client of a schema registry over real TLS: whom it trusts, its own certificate, and no secret in errors."""
+"""The schema registry over real TLS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All groups of a server: no member is let go because the server was slow, and each that is silent is."""
+"""Only silent members are removed."""
 
 from __future__ import annotations
 
@@ -42,8 +42,6 @@ JOINING = Joining(
 
 
 class Scene:
-    """Members of a classic group and of one that assigns."""
-
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
         self.hears = True
@@ -68,7 +66,6 @@ class Scene:
 
     @property
     def members(self) -> dict[str, str]:
-        """A member of each group."""
         return {"assigning": "a", "classic": self.member}
 
     @property
@@ -100,7 +97,7 @@ def test_silent_members_are_let_go() -> None:
     played(scene)
 
 
-def test_members_that_nobody_heard_while_the_loop_stood_still_stay() -> None:
+def test_members_unheard_during_a_loop_stall_stay() -> None:
     async def scene(made: Scene) -> None:
         for _ in range(2):
             made.clock.now += 1.5 * SESSION  # what a busy machine does to the loop
@@ -124,7 +121,7 @@ def test_members_whose_heartbeats_cannot_be_answered_stay() -> None:
     played(scene)
 
 
-def test_a_member_whose_request_is_worked_on_stays_and_has_a_session_from_its_answer_on() -> None:
+def test_session_restarts_at_the_answer() -> None:
     async def scene(made: Scene) -> None:
         with made.coordinator.asking("assigning", "a"), made.coordinator.asking("classic", made.member):
             with made.coordinator.asking("assigning", "a"):
@@ -139,7 +136,7 @@ def test_a_member_whose_request_is_worked_on_stays_and_has_a_session_from_its_an
 
 
 @pytest.mark.parametrize("generation", [0, 7])
-def test_a_commit_that_is_refused_for_its_member_renews_no_session(generation: int) -> None:
+def test_commit_refused_for_its_member_renews_no_session(generation: int) -> None:
     async def scene(made: Scene) -> None:
         refused = {"assigning": ErrorCode.stale_member_epoch, "classic": ErrorCode.illegal_generation}
         until = made.clock() + 1.4 * SESSION
@@ -155,7 +152,7 @@ def test_a_commit_that_is_refused_for_its_member_renews_no_session(generation: i
     played(scene)
 
 
-def test_a_commit_of_an_instance_that_is_another_member_renews_no_session() -> None:
+def test_commit_of_a_replaced_instance_renews_no_session() -> None:
     async def scene(made: Scene) -> None:
         joined = await asyncio.gather(
             made.coordinator.join("classic", replace(JOINING, instance_id="i")),
@@ -178,7 +175,7 @@ def test_a_commit_of_an_instance_that_is_another_member_renews_no_session() -> N
     played(scene)
 
 
-def test_a_commit_as_a_member_that_is_none_renews_nobodys_session() -> None:
+def test_commit_of_an_unknown_member_renews_no_session() -> None:
     async def scene(made: Scene) -> None:
         until = made.clock() + 1.4 * SESSION
         while made.clock() < until:
@@ -191,7 +188,7 @@ def test_a_commit_as_a_member_that_is_none_renews_nobodys_session() -> None:
     played(scene)
 
 
-def test_a_commit_of_a_member_that_has_not_heard_of_its_next_epoch_renews_its_session() -> None:
+def test_commit_before_the_next_epoch_renews_the_session() -> None:
     async def scene(made: Scene) -> None:
         beat = Beat(member_id="a", epoch=1, rebalance_seconds=5.0, names=frozenset({"more", "orders"}))
         assert made.coordinator.beat("assigning", beat, TOPICS).epoch == 2
@@ -203,7 +200,7 @@ def test_a_commit_of_a_member_that_has_not_heard_of_its_next_epoch_renews_its_se
     played(scene)
 
 
-def test_who_asks_for_a_group_that_is_gone_meanwhile_leaves_nothing_behind() -> None:
+def test_request_for_a_vanished_group_leaves_no_state() -> None:
     async def scene(made: Scene) -> None:
         with made.coordinator.asking("assigning", "a"), made.coordinator.asking("other", "nobody"):
             made.coordinator.forget("assigning")
@@ -228,7 +225,7 @@ def test_a_member_that_says_all_again_takes_no_more_room() -> None:
     played(scene)
 
 
-def test_an_owner_whose_members_take_what_they_may_gets_no_more_and_others_do() -> None:
+def test_owner_over_member_budget_blocks_no_other_owner() -> None:
     async def scene(made: Scene) -> None:
         few, other = (GroupBudget(owner=name, member_bytes=4000) for name in ("User:a", "User:b"))
 

@@ -1,4 +1,4 @@
-"""Long answers share memory: a client that takes its answer too slowly, or waits for room too long, is let go."""
+"""Long answers share memory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from tests.support.timing.eventually import settle
 
 
 class Writer:
-    """Takes a slice of an answer in this many seconds."""
-
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.transport = self
@@ -83,7 +81,7 @@ def test_an_answer_waits_for_room_for_a_limited_time() -> None:
     asyncio.run(play())
 
 
-def test_an_answer_that_is_taken_slice_by_slice_but_too_slowly_is_given_up() -> None:
+def test_answer_taken_too_slowly_in_slices_is_given_up() -> None:
     async def play() -> None:
         answers = RequestMemory(1 << 30)
         served = connection(Writer(0.1), answers)
@@ -100,7 +98,7 @@ def test_an_answer_that_is_taken_slice_by_slice_but_too_slowly_is_given_up() -> 
 @pytest.mark.parametrize(
     ("parts", "bytes_per_second"), [([bytes(1 << 20)], 1 << 20), ([memoryview(bytes(1 << 20))], 1 << 30)]
 )
-def test_slow_clients_get_an_answer_at_the_least_rate_and_records_at_any(parts: Any, bytes_per_second: int) -> None:
+def test_slow_clients_get_answers_at_the_least_rate(parts: Any, bytes_per_second: int) -> None:
     async def play() -> None:
         writer = Writer(0.15)
         await connection(writer, RequestMemory(1 << 30), bytes_per_second=bytes_per_second)._write(parts)
@@ -109,7 +107,7 @@ def test_slow_clients_get_an_answer_at_the_least_rate_and_records_at_any(parts: 
     asyncio.run(play())
 
 
-def test_a_connection_that_is_cut_off_while_it_ends_leaves_no_transport() -> None:
+def test_connection_cut_off_while_ending_leaves_no_transport() -> None:
     async def play() -> None:
         writer = Writer(0.0)
         served = connection(writer, RequestMemory(1))

@@ -1,4 +1,4 @@
-"""Every API in every version is answered in a form that kio reads, and what is said is right."""
+"""APIs in all versions, read by kio."""
 
 from __future__ import annotations
 
@@ -61,7 +61,6 @@ def test_versions_are_told(wire: Wire, version: int) -> None:
     ids=["5", "5 with what it names", "6", "99", "the newest there can be"],
 )
 def test_a_newer_client_is_told_what_is_known(wire: Wire, version: int, more: bytes) -> None:
-    """Any such request gets an answer in the form of version 0, and its client tries again."""
     frame = bytearray(framed(request(18, 4), 9) + more)
     frame[2:4] = version.to_bytes(2, "big")
     wire.send(bytes(frame))
@@ -141,7 +140,6 @@ def test_writes_are_refused(wire: Wire, api_key: int, version: int) -> None:
 
 
 def errors_in(message: Any) -> set[ErrorCode]:
-    """All error codes in a response."""
     found = set()
     for name in message.__dataclass_fields__:
         value = getattr(message, name)
@@ -167,8 +165,8 @@ def test_settings_of_a_topic(wire: Wire) -> None:
     assert wire.ask(asked).results[0].error_code == ErrorCode.unknown_topic_or_partition
 
 
-def test_the_interval_of_telemetry_fits_into_32_bits_of_microseconds(endpoint: ServedLake) -> None:
-    """librdkafka counts so, and requests without end if it overflows."""
+def test_telemetry_interval_fits_32_bits_of_microseconds(endpoint: ServedLake) -> None:
+    """librdkafka sends requests without end if it overflows."""
     with Wire(endpoint.port) as wire:
         told = wire.ask(request(71, 0, client_instance_id=UUID(int=0)))
     assert timedelta(minutes=1) <= told.push_interval < timedelta(microseconds=2**31)

@@ -1,4 +1,4 @@
-"""The table of APIs: names and numbers as Kafka has them, and what of a request each part of the server looks at."""
+"""The table of APIs."""
 
 from __future__ import annotations
 
@@ -53,7 +53,6 @@ def test_traits_say_what_each_request_needs() -> None:
 
 
 def test_requests_that_name_groups_go_to_the_coordinator() -> None:
-    """FindCoordinator looks it up, and DescribeConfigs names groups as resources."""
     named = set()
     for api in APIS.values():
         fields = {field for version in range(api.least, api.most + 1) for field in _fields(api.key, version)}

@@ -1,4 +1,4 @@
-"""Coming in over a socket: in the right order, in time, by one's own name; and what happens to all who don't."""
+"""Authentication over a socket."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ def endpoint(lake: Lake, door: GuardedDoor) -> Iterator[ServedLake]:
 
 @pytest.fixture
 def wire(endpoint: ServedLake) -> Iterator[Wire]:
-    """A client that isn't known yet; at the end another one must still be let in."""
     with Wire(endpoint.port) as client:
         yield client
     with Wire(endpoint.port) as other:
@@ -122,7 +121,7 @@ def test_an_exchange_that_was_overheard_lets_nobody_in(endpoint: ServedLake) -> 
         assert wire.is_closed()
 
 
-def test_an_unknown_mechanism_is_answered_with_those_that_are_known(wire: Wire) -> None:
+def test_unknown_mechanism_is_answered_with_known_ones(wire: Wire) -> None:
     told = wire.ask(request(17, 1, mechanism="GSSAPI"))
     assert told.error_code == ErrorCode.unsupported_sasl_mechanism
     assert told.mechanisms == ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -309,7 +308,6 @@ def test_fetches_are_slowed_by_their_bytes(lake: Lake, version: int) -> None:
 
 
 def a_fetch(wire: Wire, version: int) -> Any:
-    """A request for all records, without a session."""
     topic_id = wire.ask(request(3, 12, topics=None)).topics[0].topic_id
     return request(
         1,
@@ -371,7 +369,7 @@ def test_a_refusal_is_read_in_the_form_of_its_version(endpoint: ServedLake) -> N
 
 
 @pytest.mark.parametrize("name", ["alice", "bob"])
-def test_clients_with_an_old_password_keep_no_other_behind_their_address_out(endpoint: ServedLake, name: str) -> None:
+def test_old_passwords_do_not_lock_out_their_address(endpoint: ServedLake, name: str) -> None:
     with ExitStack() as clients:
         wires = [clients.enter_context(Wire(endpoint.port)) for _ in range(20)]
         for wire in wires:

@@ -1,4 +1,4 @@
-"""What a connection keeps of requests that wait for their turn."""
+"""Memory of a connection's waiting requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics that have an archive and can't be opened now: clients are told to ask again, not that there are none."""
+"""Unopenable topics get retriable errors."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ LEADERLESS = ErrorCode.leader_not_available
 
 
 class Closed:
-    """A lake whose topic can't be opened while there is an `error`."""
-
     def __init__(self, lake: Lake) -> None:
         self.error: ContextError | None = AWAY
         self.attempts = 0
@@ -79,7 +77,6 @@ def opened(served: ServedLake) -> ServedTopic:
 
 
 def errors(wire: Wire, name: str) -> set[ErrorCode]:
-    """What requests about a topic by its name are answered with."""
     (described,) = wire.ask(request(3, 12, topic_id=None, name=name)).topics
     (paged,) = wire.ask(request(75, 0, name=name, cursor=None, response_partition_limit=1)).topics
     (placed,) = wire.ask(request(2, 8, name=name, timestamp=-1, partition_index=0)).topics[0].partitions
@@ -159,7 +156,7 @@ def test_it_is_not_tried_again_at_once(closed: Closed) -> None:
 
 
 @pytest.mark.parametrize("version", [2, 9, 10])
-def test_offsets_are_neither_refused_for_good_nor_said_to_be_none(closed: Closed, version: int) -> None:
+def test_offsets_of_closed_topics_are_retriable(closed: Closed, version: int) -> None:
     closed.error = None
     with ServedLake(closed.lake) as before:
         topic_id, offsets = before.topics.open[0].topic_id, before.offsets
@@ -212,9 +209,7 @@ def next_offset(consumer: Consumer) -> int | None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_member_that_begins_meanwhile_gets_its_partitions_once_it_is_open(
-    closed: Closed, served: ServedLake, protocol: str
-) -> None:
+def test_new_member_gets_partitions_once_topic_opens(closed: Closed, served: ServedLake, protocol: str) -> None:
     with consuming(served.port, **{"group.protocol": protocol}) as consumer:
         told, until = [], time.monotonic() + 2.0
         while time.monotonic() < until:
@@ -231,7 +226,6 @@ def test_a_member_that_begins_meanwhile_gets_its_partitions_once_it_is_open(
 
 
 def test_a_classic_member_that_has_partitions_keeps_them(closed: Closed, served: ServedLake) -> None:
-    """As when a node starts that can't open the topic, and answers for it."""
     closed.error = None
     opened(served)
     options = {"topic.metadata.refresh.interval.ms": 2000}  # librdkafka forgets after three

@@ -1,4 +1,4 @@
-"""Closed connections cost a line, and few lines for an address and a minute."""
+"""Log lines of closed connections."""
 
 from __future__ import annotations
 

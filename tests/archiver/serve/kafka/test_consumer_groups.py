@@ -1,4 +1,4 @@
-"""Groups that assign, over a socket: heartbeats, offsets by member epochs, and what tools ask."""
+"""Consumer-protocol groups over a socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fetch responses of every version are what kio reads in them."""
+"""kio reads fetch responses."""
 
 from __future__ import annotations
 

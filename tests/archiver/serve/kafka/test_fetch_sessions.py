@@ -1,4 +1,4 @@
-"""Sessions remember what a client fetches, and tell again only what changed."""
+"""Fetch sessions send only changes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_epochs_begin_again_after_the_last_one() -> None:
 MANY: list[PartitionKey] = [("orders", number) for number in range(_MOST_PARTITIONS)]
 
 
-def test_more_partitions_than_a_session_holds_are_fetched_without_one() -> None:
+def test_partitions_beyond_a_session_are_fetched_without_one() -> None:
     sessions = FetchSessions()
     found = begun(sessions.begin(0, INITIAL, by_id=False, positions=wanted(*MANY, C)))
     assert (found.session_id, found.is_incremental) == (0, False)

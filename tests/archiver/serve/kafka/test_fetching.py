@@ -1,4 +1,4 @@
-"""Fetches over a socket: budgets, waiting, commits and rewrites by others meanwhile, and clients that do harm."""
+"""Fetches over a socket."""
 
 from __future__ import annotations
 
@@ -48,7 +48,6 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def fetch(wire: Wire, offset: int, **changes: Any) -> Any:
-    """The one partition of a fetch of version 12, which has names."""
     found = whole(wire, offset, **changes)
     assert found.error_code == ErrorCode.none
     return found.responses[0].partitions[0]
@@ -74,7 +73,6 @@ def wanted(offset: int) -> dict[str, Any]:
 
 
 def read_all(wire: Wire, **changes: Any) -> list[int]:
-    """The offsets of all records, as a consumer goes through them."""
     seen: list[int] = []
     position = 0
     while True:
@@ -147,7 +145,7 @@ def test_ten_readers_of_one_range_decode_it_once(lake: Lake) -> None:
         assert len(decoded) == len(set(decoded))
 
 
-def test_slow_readers_share_the_work_with_others_where_there_is_no_disk(lake: Lake) -> None:
+def test_slow_readers_share_work_without_a_disk(lake: Lake) -> None:
     async def play() -> None:
         reader, topic = endpoint.reader, endpoint.topics.open[0]
         loads = {reader.load(topic, 0, 0), reader.load(topic, 0, 0, slow_takes=100)}
@@ -163,8 +161,8 @@ def test_offsets_outside_are_told(lake: Lake, offset: int) -> None:
         assert fetch(wire, offset).error_code == ErrorCode.offset_not_available, "records are skipped by no mistake"
 
 
-def test_records_that_are_retired_while_they_are_fetched_are_out_of_range(tmp_path: Path) -> None:
-    """The beginning of the log was looked up before. A client would step over what it didn't get."""
+def test_records_retired_during_a_fetch_are_out_of_range(tmp_path: Path) -> None:
+    """The log start was read before. A client would skip missing records."""
     lake = archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=4)
     with served(lake, interval=3600.0) as (_, wire):
         lake.retire(150)
@@ -184,7 +182,7 @@ def test_offsets_before_the_first_record(tmp_path: Path) -> None:
 
 
 def test_a_begin_that_is_not_known_puts_nobody_out_of_range(tmp_path: Path) -> None:
-    """Otherwise a client with auto.offset.reset=latest continues at the end."""
+    """A client with auto.offset.reset=latest would continue at the end."""
     late = archived(tmp_path / "lake", BATCHES[20], end=110)
 
     def away() -> NoReturn:
@@ -196,7 +194,7 @@ def test_a_begin_that_is_not_known_puts_nobody_out_of_range(tmp_path: Path) -> N
 
 
 def test_begins_are_asked_for_once_and_before_the_first_fetch(lake: Lake) -> None:
-    """That is when the topic is opened: no client waits for the registry after that."""
+    """The topic is opened then: later fetches don't wait for the registry."""
     questions: list[str] = []
 
     def begins() -> dict[int, int]:
@@ -210,7 +208,7 @@ def test_begins_are_asked_for_once_and_before_the_first_fetch(lake: Lake) -> Non
         assert questions == ["begins"]
 
 
-def test_a_begin_is_asked_for_again_where_the_question_was_older_than_its_partition(lake: Lake) -> None:
+def test_begin_is_requested_again_for_a_newer_partition(lake: Lake) -> None:
     answers: list[dict[int, int]] = [{}, {0: 0, 1: 7}]
 
     async def play() -> dict[int, int | None]:
@@ -261,7 +259,6 @@ def test_a_client_at_the_end_waits_for_the_next_commit(lake: Lake) -> None:
 
 
 def add(lake: Lake, other: Lake) -> None:
-    """Commit the rows of another lake's file to this one."""
     import pyarrow.parquet as pq
 
     (file,) = other.files()
@@ -394,7 +391,7 @@ def test_who_takes_no_answer_is_let_go(lake: Lake) -> None:
             fetch(other, END, max_wait=timedelta(milliseconds=100))
 
 
-def test_a_fetch_of_thousands_of_partitions_lets_others_have_their_turn() -> None:
+def test_fetch_of_thousands_of_partitions_yields_turns() -> None:
     asked = request(1, 12, **wanted(0))
     rules = (Rule.parse("User:another", "allow", ("read",), ("*",), ()),)
     session = Session(mechanisms=None, access_of=lambda one: Access(one, rules), principal=ANONYMOUS)

@@ -1,4 +1,4 @@
-"""Answers on a real socket: in one call where there is room, and whole whatever the client takes at a time."""
+"""Answers on a real socket."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ SIZES = {
 
 
 def with_client(play: Callable[[asyncio.StreamWriter, socket.socket], Awaitable[None]]) -> None:
-    """Run this with the server's side of a connection, and its client's socket, which takes little at a time."""
-
     async def run() -> None:
         accepted: asyncio.Future[asyncio.StreamWriter] = asyncio.get_running_loop().create_future()
         async with await asyncio.start_server(lambda _, writer: accepted.set_result(writer), "127.0.0.1", 0) as server:

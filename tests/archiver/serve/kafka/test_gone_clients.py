@@ -1,4 +1,4 @@
-"""Work for clients that are gone is given up; those that closed their half of a connection get their answer."""
+"""Work for gone clients is given up."""
 
 from __future__ import annotations
 
@@ -85,8 +85,6 @@ def test_a_client_that_closed_its_half_gets_its_answer(lake: Any) -> None:
 
 
 def jam_thread(endpoint: ServedLake, gate: threading.Event) -> None:
-    """Keep the thread for long work busy until the gate opens."""
-
     async def begin() -> None:
         loop_time = endpoint.server.loop_time
         endpoint.jam = asyncio.create_task(loop_time.in_thread(ClientTurns(loop_time, "jam"), gate.wait))  # type: ignore[attr-defined]
@@ -95,7 +93,6 @@ def jam_thread(endpoint: ServedLake, gate: threading.Event) -> None:
 
 
 def many_offsets(partitions: int) -> Any:
-    """A request for the first offset of many partitions."""
     offsets = request(2, 7, replica_id=-1, name="orders", isolation_level=0, timestamp=-2, current_leader_epoch=-1)
     (topic,) = offsets.topics
     named = tuple(replace(topic.partitions[0], partition_index=number) for number in range(partitions))

@@ -1,4 +1,4 @@
-"""What one client takes of groups and of the registry is bounded, and other clients don't notice."""
+"""One client's group use is bounded."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_metadata_is_bounded_by_its_bytes(wire: Wire) -> None:
     assert commit(wire, "g", committed_metadata="ü" * 2049) == ErrorCode.offset_metadata_too_large
 
 
-def test_commits_of_a_group_do_not_wait_for_a_client_that_wrote_too_much(endpoint: ServedLake, wire: Wire) -> None:
+def test_group_commits_do_not_wait_for_a_flooding_client(endpoint: ServedLake, wire: Wire) -> None:
     async def write_too_much() -> None:
         now = asyncio.get_running_loop().time()
         assert endpoint._quotas.commit_wait("User:ANONYMOUS at 127.0.0.1", 1 << 30, now) > 0

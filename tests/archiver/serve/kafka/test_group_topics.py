@@ -1,4 +1,4 @@
-"""Patterns of members, compiled in a thread for as long as a request waits for them."""
+"""Patterns are compiled in a thread."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ def played(scene: Coroutine[Any, Any, None]) -> None:
 
 
 def jammed(loop_time: LoopTime, gate: threading.Event) -> asyncio.Task[bool]:
-    """Keep the thread for long work busy until the gate opens."""
     return asyncio.create_task(loop_time.in_thread(ClientTurns(loop_time, "jam"), gate.wait))
 
 

@@ -1,4 +1,4 @@
-"""Offsets expire as Kafka's do, on a clock that the tests move; groups that are in use never lose any."""
+"""Offsets expire as in Kafka."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def played(scene: Callable[[Scene], Any]) -> None:
     asyncio.run(play())
 
 
-def test_offsets_expire_seven_days_after_the_group_had_members_or_committed() -> None:
+def test_offsets_expire_seven_days_after_last_use() -> None:
     async def scene(made: Scene) -> None:
         upkeep = made.upkeep()
         for each in ("idle", "with members", "commits"):
@@ -103,7 +103,7 @@ def test_offsets_expire_seven_days_after_the_group_had_members_or_committed() ->
     played(scene)
 
 
-def test_nothing_expires_while_members_of_a_server_that_was_away_may_come_back() -> None:
+def test_offsets_stay_while_members_may_still_return() -> None:
     async def scene(made: Scene) -> None:
         await made.committed("g")
         made.now = 30 * DAY  # the server was away meanwhile
@@ -118,7 +118,7 @@ def test_nothing_expires_while_members_of_a_server_that_was_away_may_come_back()
     played(scene)
 
 
-def test_a_group_that_joins_or_commits_meanwhile_keeps_its_offsets() -> None:
+def test_group_active_during_expiry_keeps_its_offsets() -> None:
     async def scene(made: Scene) -> None:
         upkeep = made.upkeep()
         await made.committed("joins")
@@ -140,7 +140,7 @@ def test_a_group_that_joins_or_commits_meanwhile_keeps_its_offsets() -> None:
     played(scene)
 
 
-def test_a_group_that_is_joined_after_it_was_found_old_keeps_its_offsets() -> None:
+def test_group_joined_after_the_age_check_keeps_its_offsets() -> None:
     async def scene(made: Scene) -> None:
         upkeep = made.upkeep()
         await made.committed("g")

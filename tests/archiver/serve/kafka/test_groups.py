@@ -1,4 +1,4 @@
-"""Groups over a socket: offsets by names and ids, and what tools ask."""
+"""Groups over a socket."""
 
 from __future__ import annotations
 
@@ -97,10 +97,8 @@ def test_offsets_of_another_topic_of_the_name_do_not_hold(wire: Wire, endpoint: 
 
 
 @pytest.mark.parametrize("version", [2, 7, 8, 9])
-def test_offsets_of_a_topic_that_cannot_be_opened_are_not_taken_for_none(
-    wire: Wire, endpoint: ServedLake, version: int
-) -> None:
-    """Clients that get no offset begin again, or at the end."""
+def test_offsets_of_unopenable_topics_are_not_none(wire: Wire, endpoint: ServedLake, version: int) -> None:
+    """Clients without an offset begin again, or at the end."""
     endpoint.offsets.commit("g", {("away", 0): GroupOffset(topic_id=UUID(int=9), offset=5)})
     told = fetched(wire, version=version, name="away")
     assert told.error_code == ErrorCode.coordinator_load_in_progress
@@ -184,7 +182,6 @@ def join(wire: Wire, member_id: str) -> Any:
 
 
 def member(wire: Wire, found: list[Any]) -> None:
-    """Join and sync; the leader gives everybody his own id."""
     told = join(wire, "")
     assert told.error_code == ErrorCode.member_id_required
     joined = join(wire, told.member_id)
@@ -249,7 +246,6 @@ def nodes() -> NodesInMemory:
 
 @pytest.fixture
 def claiming(tmp_path: Path, nodes: NodesInMemory) -> Iterator[Wire]:
-    """A client of an endpoint whose claims on groups can be seen."""
     lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 10), end=10)
     with ServedLake(lake, nodes=nodes) as served, Wire(served.port) as client:
         yield client

@@ -1,6 +1,6 @@
-"""Every API is asked by who may do nothing, by who may do all, and about what isn't there.
+"""Every API, with and without rights.
 
-A new API needs a guard in `apis.py`, and a line here that says what is told to who has no right.
+A new API needs a guard in `apis.py`, and a line here.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedLake]:
 
 @pytest.fixture(scope="module")
 def alice(endpoint: ServedLake) -> Iterator[Wire]:
-    """Has rights, to other topics and groups."""
     with Wire(endpoint.port) as client:
         come_in(client)
         yield client
@@ -134,7 +133,6 @@ def asked(endpoint: ServedLake, api_key: int, version: int, *, topic: str = "ord
 
 
 def found_in(message: Any) -> Iterator[Any]:
-    """All values in a response."""
     for name in message.__dataclass_fields__:
         value = getattr(message, name)
         for each in value if isinstance(value, tuple) else (value,):
@@ -236,7 +234,6 @@ def test_reading_a_group_is_not_deleting_it(endpoint: ServedLake, alice: Wire, b
 
 
 def beat(wire: Wire, member: str, *, names: tuple[str, ...] | None = None, pattern: str | None = None) -> Any:
-    """A new member of a group with the consumer protocol."""
     return wire.ask(
         request(
             68,
@@ -280,7 +277,7 @@ def test_some_of_a_request_is_answered_and_some_refused(alice: Wire) -> None:
     }
 
 
-def test_metadata_of_a_topic_that_may_not_be_seen_tells_of_no_other_in_any_version(tmp_path: Path) -> None:
+def test_metadata_of_hidden_topic_reveals_no_other_topic(tmp_path: Path) -> None:
     """In version 0, no topics stand for all of them."""
     lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 5), end=5)
     rules = [Rule.parse("User:alice", "allow", ("read",), ("orders",), ())]

@@ -1,4 +1,4 @@
-"""Clients that try to stop the server: other clients wait half a second at most."""
+"""Hostile clients hardly delay other clients."""
 
 from __future__ import annotations
 
@@ -47,7 +47,6 @@ def metadata() -> Any:
 
 @pytest.fixture(autouse=True)
 def _responsive() -> Iterator[None]:
-    """Have threads and collections as a server's process has them, which has no heap of tests either."""
     thresholds, switching = gc.get_threshold(), sys.getswitchinterval()
     keep_loop_responsive()
     yield
@@ -64,27 +63,19 @@ def _memory() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long a client's requests waited: in seconds, and in seconds of work of the event loop.
-
-    The latter don't depend on the machine's other load.
-    """
-
     seconds: list[float]
     worked: list[float]
 
     def assert_short(self) -> None:
-        """Assert that no request waited for long."""
         assert max(self.worked) < MOST_WORK_SECONDS
         assert max(self.seconds) < MOST_SECONDS * crowd()
 
 
 def crowd() -> float:
-    """How many processes share a core: elsewhere than on a busy machine, 1."""
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def waits(endpoint: ServedLake, asked: Any = None, rounds: int = ROUNDS) -> Waits:
-    """Have a client send requests, one after the other."""
     assert endpoint._thread.ident is not None
     clock = time.pthread_getcpuclockid(endpoint._thread.ident)
     seconds, worked = [], []
@@ -113,7 +104,7 @@ def test_pipelined_requests_leave_turns_to_other_clients(
         waits(endpoint).assert_short()
 
 
-def test_strangers_who_send_request_after_request_are_let_go_and_others_log_in(tmp_path: Path) -> None:
+def test_request_floods_by_strangers_do_not_block_logins(tmp_path: Path) -> None:
     with (
         ServedLake(lake(tmp_path), most_connections=200, door=GuardedDoor()) as endpoint,
         attacked(endpoint.port, API_VERSIONS * 2000, connections=100),
@@ -138,7 +129,6 @@ def test_silent_strangers_give_way_to_who_logs_in(tmp_path: Path) -> None:
 
 @contextmanager
 def poor_client(folder: Path) -> Iterator[tuple[ServedLake, Wire]]:
-    """A client that may do nothing, and its server."""
     rule = Rule.parse("User:alice", "allow", ("all",), ("*",), ("*",))
     with ServedLake(lake(folder), door=GuardedDoor(rules=[rule])) as endpoint, Wire(endpoint.port) as wire:
         come_in(wire, "bob")
@@ -161,7 +151,7 @@ NAMES = tuple(f"a-name-{number}" for number in range(20_000))
     ],
     ids=["configs", "coordinators", "groups", "deleted groups", "offsets", "consumer groups", "metadata"],
 )
-def test_many_names_that_a_client_may_not_see_are_refused_in_turns(
+def test_many_hidden_names_are_refused_in_turns(
     tmp_path: Path, api_key: int, version: int, values: dict[str, Any]
 ) -> None:
     blank = request(api_key, version, **{name: value for name, value in values.items() if not isinstance(value, list)})
@@ -192,7 +182,7 @@ def test_a_name_is_answered_once(tmp_path: Path) -> None:
         assert [group.group_id for group in wire.ask(several).groups] == ["g"]
 
 
-def test_a_partition_that_is_named_twice_has_no_offset_as_in_kafka(tmp_path: Path) -> None:
+def test_partition_named_twice_has_no_offset(tmp_path: Path) -> None:
     asked = request(2, 7, name="orders", partition_index=0, timestamp=-1)
     (topic,) = asked.topics
     twice = replace(asked, topics=(replace(topic, partitions=topic.partitions * 2),))
@@ -302,7 +292,7 @@ def test_wrong_frames_cost_few_lines(tmp_path: Path, caplog: pytest.LogCaptureFi
     assert not any(record.exc_info for record in lines)
 
 
-def test_metadata_of_version_0_shows_nothing_to_who_may_see_nothing(tmp_path: Path) -> None:
+def test_metadata_v0_shows_nothing_without_rights(tmp_path: Path) -> None:
     with poor_client(tmp_path) as (_, wire):
         told = wire.ask(request(3, 0, name="orders"))
         assert [topic.error_code for topic in told.topics] == [ErrorCode.topic_authorization_failed]

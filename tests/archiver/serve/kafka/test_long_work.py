@@ -1,4 +1,4 @@
-"""A request that waits, for records or the registry, holds up no long answer to its principal."""
+"""Waiting requests block no long answers."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ def begins() -> dict[int, int]:
 
 
 def make_slow(endpoint: ServedLake) -> None:
-    """Let each look at the clock take longer than a turn: all requests with many elements are long."""
     ticks = count(1)
     endpoint.server.loop_time.clock = lambda: next(ticks) * 0.005
 
 
 def many(message: Any) -> Any:
-    """Name all partitions instead of one."""
     (topic,) = message.topics
     (partition,) = topic.partitions
     name = "partition" if hasattr(partition, "partition") else "partition_index"
@@ -42,7 +40,6 @@ def many(message: Any) -> Any:
 
 
 def waiting_fetches() -> Any:
-    """Fetch from the end of each partition: only the first one has records."""
     fetch = many(waiting_fetch())
     (topic,) = fetch.topics
     partitions = tuple(
@@ -71,7 +68,6 @@ def commit(group_id: str) -> Any:
 
 
 def long_work_begins(endpoint: ServedLake) -> list[str]:
-    """The payers that begin long work from now on."""
     begun: list[str] = []
     real = endpoint.server.loop_time.long_work.acquire
 
@@ -95,7 +91,7 @@ def test_a_fetch_that_waits_for_records_holds_up_no_long_answer(tmp_path: Path) 
         assert len(begun) >= 2, "the fetch also looks at its partitions again in turns"
 
 
-def test_a_commit_that_waits_for_the_registry_holds_up_no_long_answer(tmp_path: Path) -> None:
+def test_commit_waiting_for_registry_blocks_no_long_answer(tmp_path: Path) -> None:
     class Slow(OffsetsInMemory):
         gate = threading.Event()
         came = threading.Event()

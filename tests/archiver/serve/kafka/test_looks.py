@@ -1,4 +1,4 @@
-"""How often fetches have the table looked at: once for many partitions, and soon enough for removed records."""
+"""How often fetches reload the table."""
 
 from __future__ import annotations
 
@@ -39,8 +39,6 @@ def lake(tmp_path: Path) -> Lake:
 
 
 class Loads:
-    """Counts how often the table is loaded. While `gate` is closed a load doesn't end."""
-
     def __init__(self, lake: Lake) -> None:
         self.count = 0
         self.gate = threading.Event()
@@ -58,7 +56,6 @@ class Loads:
 
 
 def fetch(wire: Wire, *offsets: tuple[int, int], **changes: Any) -> Any:
-    """The partitions of a fetch; `offsets` maps partitions to fetch offsets."""
     one = request(1, 12, topic=ORDERS, **_VALUES | changes)
     topic = one.topics[0]
     partitions = tuple(
@@ -99,13 +96,12 @@ def without_20_to_40(table: pa.Table) -> pa.Table:
 
 @contextmanager
 def two_nodes(lake: Lake, **options: Any) -> Iterator[Wire]:
-    """A node that accepts clients of another one, which it lags behind."""
     with served(lake, **options) as (endpoint, wire):
         endpoint.cluster._has_others = True
         yield wire
 
 
-def test_partitions_ahead_share_one_look_and_keep_no_other_from_being_read(lake: Lake) -> None:
+def test_partitions_ahead_share_a_look_and_block_no_read(lake: Lake) -> None:
     for partition in range(1, PARTITIONS):
         lake.add(ROWS, None, 0, 1, partition=partition)
     with served(lake, interval=30.0) as (endpoint, wire):
@@ -124,7 +120,7 @@ def test_partitions_ahead_share_one_look_and_keep_no_other_from_being_read(lake:
         assert loads.count == 1
 
 
-def test_a_client_from_another_node_has_a_table_looked_at_once_for_all_partitions(lake: Lake) -> None:
+def test_client_from_another_node_triggers_one_look(lake: Lake) -> None:
     for partition in range(1, PARTITIONS):
         lake.add(ROWS, None, 0, 1, partition=partition)
     with two_nodes(lake, interval=30.0) as wire:
@@ -139,10 +135,7 @@ def test_a_client_from_another_node_has_a_table_looked_at_once_for_all_partition
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
-def test_records_that_were_removed_are_given_no_longer_than_the_interval(
-    lake: Lake, tmp_path: Path, is_slow: bool
-) -> None:
-    """Even if no client waits at the end, and all is in memory or on disk."""
+def test_removed_records_are_served_at_most_one_interval(lake: Lake, tmp_path: Path, is_slow: bool) -> None:
     spilled = SpilledChunks(tmp_path, 64 << 20) if is_slow else None
     interval = 1.0
     with served(lake, interval=interval, spilled=spilled) as (endpoint, wire):
@@ -232,7 +225,7 @@ def test_waiting_answers_drop_batches_of_a_rewritten_table(lake: Lake) -> None:
         assert 0 in offsets_in(fetch(wire, (0, 0))[0].records)
 
 
-def test_the_first_fetch_after_a_long_pause_gives_nothing_that_was_removed(lake: Lake) -> None:
+def test_first_fetch_after_a_pause_omits_removed_records(lake: Lake) -> None:
     with served(lake, interval=30.0) as (endpoint, wire):
         assert 25 in offsets_in(fetch(wire, (0, 0))[0].records)
         lake.rewrite(without_20_to_40)
@@ -243,7 +236,7 @@ def test_the_first_fetch_after_a_long_pause_gives_nothing_that_was_removed(lake:
         assert 25 not in offsets_in(fetch(wire, (0, 0))[0].records)
 
 
-def test_readers_of_memory_have_the_table_looked_at_before_they_would_wait(lake: Lake) -> None:
+def test_memory_readers_trigger_a_look_before_they_wait(lake: Lake) -> None:
     with served(lake, interval=30.0) as (endpoint, wire):
         fetch(wire, (0, 0))
         loads = Loads(lake)
@@ -313,7 +306,7 @@ def test_there_are_as_many_partitions_as_the_topic_had(
         assert {(one.error_code, one.records) for one in found} == {(ErrorCode.none, b"")}
 
 
-def test_partitions_without_records_come_with_a_commit_and_get_records_where_they_began(lake: Lake) -> None:
+def test_empty_partitions_appear_and_get_records_at_begin(lake: Lake) -> None:
     begins = {0: 0}
     with served(lake, begins=lambda: dict(begins)) as (endpoint, wire):
         begins.update({1: 7, 2: 0})

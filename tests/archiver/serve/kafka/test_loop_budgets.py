@@ -1,4 +1,4 @@
-"""A reader keeps its pace beside hostile addresses, in virtual time."""
+"""A reader's pace beside hostile addresses."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ LEAST_SHARE = 0.8
 
 
 class Scene:
-    """Clients whose work moves the clock of the loop."""
-
     def __init__(self, share: float = 0.25) -> None:
         self.clock = ManualClock()
         self.loop_time = LoopTime(share=share, clock=self.clock)

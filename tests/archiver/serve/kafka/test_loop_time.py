@@ -1,4 +1,4 @@
-"""Turns go to who has used the least of the event loop's time, and who is over its budget waits."""
+"""Turns on the event loop."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tests.support.timing.eventually import settle
 
 
 class Work:
-    """A clock that moves when a client works."""
-
     def __init__(self) -> None:
         self.now = 0.0
 
@@ -33,7 +31,6 @@ async def busy(work: Work, turns: ClientTurns, done: Counter[str], name: str, se
 
 
 def played(*clients: tuple[str, str, float], turns_in_all: int, share: float = 1.0) -> Counter[str]:
-    """How often clients (name, payer, seconds for each request) had a turn, until all together had this many."""
     done: Counter[str] = Counter()
 
     async def play() -> None:
@@ -69,7 +66,7 @@ def test_long_work_waits_for_the_budget_of_its_payer() -> None:
     asyncio.run(play())
 
 
-def test_payers_have_equal_shares_however_many_connections_they_have() -> None:
+def test_payers_share_equally_with_any_connections() -> None:
     many = [(f"many{number}", "many", 0.0001) for number in range(100)]
     done = played(*many, ("one", "one", 0.0001), turns_in_all=5000)
     assert done["one"] > 300, "one connection has a turn in each pass"
@@ -155,7 +152,7 @@ def test_errors_and_cancellations_pass_through() -> None:
     asyncio.run(play())
 
 
-def test_long_work_is_done_one_piece_at_a_time_and_fails_where_it_is_waited_for() -> None:
+def test_long_work_runs_singly_and_fails_at_its_waiter() -> None:
     async def play() -> None:
         loop_time = LoopTime()
         first, second = ClientTurns(loop_time, "a"), ClientTurns(loop_time, "b")
@@ -176,7 +173,7 @@ def test_long_work_is_done_one_piece_at_a_time_and_fails_where_it_is_waited_for(
     asyncio.run(play())
 
 
-def test_one_request_of_a_payer_has_its_long_answer_put_together_at_a_time() -> None:
+def test_payer_has_one_long_answer_assembled_at_a_time() -> None:
     async def play() -> None:
         work, order = Work(), list[str]()
         loop_time = LoopTime(clock=work)

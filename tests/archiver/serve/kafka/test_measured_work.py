@@ -1,4 +1,4 @@
-"""Work for a client is measured in whichever task it is done, and large answers are encoded in a thread."""
+"""Clients' work is measured in every task."""
 
 from __future__ import annotations
 
@@ -65,8 +65,7 @@ def test_work_on_a_group_counts_for_its_client() -> None:
 
 
 def test_cancelled_work_leaves_no_cycles() -> None:
-    class Kept:
-        """What the request keeps."""
+    class Kept: ...
 
     async def gather(_: Kept) -> None:
         await asyncio.gather(*(asyncio.Event().wait() for _ in range(2)))

@@ -1,4 +1,4 @@
-"""Members that use librdkafka, while the server is slow: none gets stuck, and none begins anew but by its own fault."""
+"""Members with librdkafka, on slow servers."""
 
 from __future__ import annotations
 
@@ -30,20 +30,16 @@ ROWS = build([Record(value=b"x")] * 10)
 
 
 def settled(*nodes: ServedLake) -> None:
-    """Wait until all know each other."""
     eventually(lambda: all(node.cluster.members.is_settled for node in nodes))
     eventually(lambda: all(len(node.cluster.members.nodes) == len(nodes) for node in nodes))
 
 
 def moves_with_another(group: str) -> bool:
-    """Whether the second node of a cluster coordinates a group."""
     nodes = tuple(Node(node_id=each, host="127.0.0.1", port=1) for each in (1, 2))
     return Members(number=1, nodes=nodes).coordinator(group).node_id == nodes[1].node_id
 
 
 class AwayForAMoment(OffsetsInMemory):
-    """Offsets that can't be read the first times."""
-
     def __init__(self, times: int) -> None:
         super().__init__()
         self.times = times
@@ -83,7 +79,7 @@ def first_offset(consumer: Consumer) -> int | None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_a_member_whose_offsets_cannot_be_read_at_first_goes_on_at_them(tmp_path: Path, protocol: str) -> None:
+def test_member_with_offsets_unreadable_at_first_resumes(tmp_path: Path, protocol: str) -> None:
     offsets = AwayForAMoment(times=3)
     lake = archived(tmp_path / "lake", ROWS, end=10)
     with ServedLake(lake, offsets=offsets) as served:
@@ -96,15 +92,14 @@ def test_a_member_whose_offsets_cannot_be_read_at_first_goes_on_at_them(tmp_path
 
 
 def placed(consumer: Consumer, group: str, served: ServedLake) -> None:
-    """Commit offset 4, and let a consumer find its group's coordinator."""
     topic_id = served.topics.open[0].topic_id
     served.offsets.commit(group, {(ORDERS, 0): GroupOffset(topic_id=topic_id, offset=4)})
     (told,) = consumer.committed([TopicPartition(ORDERS, 0)], SECONDS)
     assert told.offset == 4
 
 
-def test_who_asks_a_node_that_alone_lost_the_registry_for_offsets_goes_on_to_another(tmp_path: Path) -> None:
-    """It has no session: only this answer can make it look for another coordinator."""
+def test_offset_request_moves_on_from_an_isolated_node(tmp_path: Path) -> None:
+    """It has no session: only this answer makes it look for another coordinator."""
     lake, store, offsets = archived(tmp_path / "lake", ROWS, end=10), NodesInMemory(), OffsetsInMemory()
     lines, beats = (Line(store), Line(store)), Beats(every=0.05, lost_after=0.5)
     options: dict[str, Any] = {"offsets": offsets, "beats": beats}
@@ -120,7 +115,7 @@ def test_who_asks_a_node_that_alone_lost_the_registry_for_offsets_goes_on_to_ano
             assert first_offset(consumer) == 4
 
 
-def test_who_asks_for_offsets_where_the_group_was_before_goes_on_to_where_it_is(tmp_path: Path) -> None:
+def test_offset_request_moves_on_from_a_past_coordinator(tmp_path: Path) -> None:
     lake = archived(tmp_path / "lake", ROWS, end=10)
     shared: dict[str, Any] = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()}
     group = next(each for each in map(str, range(99)) if moves_with_another(each))
@@ -133,8 +128,6 @@ def test_who_asks_for_offsets_where_the_group_was_before_goes_on_to_where_it_is(
 
 
 class LateStart:
-    """The beginning of a partition, answered once it is `released`."""
-
     def __init__(self, served: ServedLake) -> None:
         (topic,) = served.topics.open
         self.is_asked = threading.Event()
@@ -151,8 +144,7 @@ class LateStart:
 @pytest.mark.xfail(
     strict=True, raises=AssertionError, reason="librdkafka asks again where the log begins, and goes there"
 )
-def test_a_late_answer_about_an_assignment_before_moves_nobody_from_the_committed_offset(tmp_path: Path) -> None:
-    """A member without a committed offset requests the log's beginning, loses its partition, and gets it again."""
+def test_late_answer_of_an_old_assignment_moves_no_offset(tmp_path: Path) -> None:
     lake = archived(tmp_path / "lake", ROWS, end=10)
     place = [TopicPartition(ORDERS, 0)]
     with ServedLake(lake) as served, consuming(served.port) as consumer:

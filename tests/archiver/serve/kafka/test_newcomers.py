@@ -1,4 +1,4 @@
-"""New clients of an address over its budget wait before anything is made for them."""
+"""Waiting newcomers use no memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ def clients() -> Iterator[list[tuple[Newcomer, socket.socket]]]:
 def parked(
     play: Callable[[Newcomers, LoopTime], Awaitable[None]],
 ) -> list[int]:
-    """Return the ports of the clients that were taken."""
     clock, taken = ManualClock(), list[int]()
 
     async def run() -> None:

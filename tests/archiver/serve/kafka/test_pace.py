@@ -1,4 +1,4 @@
-"""A client's pace is what it took over the time until it asked again."""
+"""The pace of a client."""
 
 from __future__ import annotations
 

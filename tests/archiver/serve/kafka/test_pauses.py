@@ -1,4 +1,4 @@
-"""Clients whose queue is full pause; then they are given no more than they take, and don't pause."""
+"""Clients with full queues pause."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ SOURCE_SECONDS = 0.02
 
 @dataclass
 class Client:
-    """librdkafka and a program that takes this many records a second. `idle` is how long it had nothing to take."""
-
     takes: float
     pauses: Pauses | None = field(default_factory=Pauses)
     now: float = 1000.0
@@ -51,7 +49,7 @@ class Client:
 
 
 @pytest.mark.parametrize("takes", [120_000, 200_000, 400_000, 600_000])
-def test_a_program_that_is_faster_than_a_pause_has_records_most_of_the_time(takes: int) -> None:
+def test_fast_client_has_records_most_of_the_time(takes: int) -> None:
     alone, spread = Client(takes, pauses=None), Client(takes)
     for each in (alone, spread):
         each.run(30.0)
@@ -91,7 +89,7 @@ def test_one_that_becomes_slower_is_given_less() -> None:
     assert client.paused < 10
 
 
-def test_one_that_never_pauses_again_is_soon_given_all_that_there_is() -> None:
+def test_client_without_further_pauses_gets_everything() -> None:
     client = Client(200_000)
     client.run(30.0)
     client.takes = 1e9
@@ -105,7 +103,6 @@ def test_one_that_never_pauses_again_is_soon_given_all_that_there_is() -> None:
 
 
 def test_answers_that_become_larger_leave_no_debt() -> None:
-    """Its records became larger: what it is given in bytes a second is far too little at first."""
     client = Client(200_000)
     client.run(10.0)
     assert client.pauses is not None

@@ -1,4 +1,4 @@
-"""Connections whose clients have not shown who they are give way to others."""
+"""Unauthenticated connections give way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def task(name: object) -> Any:
     return name
 
 
-def test_strangers_get_half_and_the_oldest_of_the_busiest_address_gives_way() -> None:
+def test_strangers_get_half_and_busiest_address_gives_way() -> None:
     places = Places(8, None)
     for number in range(3):
         places.take(task(number), "many")

@@ -1,4 +1,4 @@
-"""Refused offsets of many partitions are listed in several turns."""
+"""Refused offsets are listed in turns."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ PARTITIONS = 1000
 
 
 class SlowClock:
-    """Each look takes longer than a turn."""
-
     def __init__(self) -> None:
         self.now = 0.0
 

@@ -1,4 +1,4 @@
-"""Memory of requests on their way: only what came takes room, nobody waits for ever, and it is held to the end."""
+"""Memory of incoming requests is bounded."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_the_next_one_goes_on_when_the_oldest_is_done() -> None:
     asyncio.run(play())
 
 
-def test_a_payer_gets_a_quarter_and_its_oldest_request_never_waits() -> None:
+def test_payer_gets_a_quarter_and_oldest_request_proceeds() -> None:
     async def play() -> None:
         memory = RequestMemory(400)
         with memory.hold("slow") as oldest, memory.hold("slow") as next_one, memory.hold("other") as other:

@@ -1,4 +1,4 @@
-"""Requests are read as kio reads them, and no length that a frame states is believed."""
+"""Stated lengths of requests aren't trusted."""
 
 from __future__ import annotations
 
@@ -96,7 +96,6 @@ def test_unknown_tags_are_skipped() -> None:
 
 
 def metadata(topics: int) -> bytes:
-    """A request for the metadata of this many topics, each with an empty name."""
     return struct.pack(">i", topics) + b"\0\0" * topics + b"\0"
 
 

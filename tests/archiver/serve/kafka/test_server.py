@@ -1,4 +1,4 @@
-"""Listening, and answers that clients take slowly."""
+"""Listening, and answers to slow clients."""
 
 from __future__ import annotations
 
@@ -56,8 +56,6 @@ def test_a_port_that_another_server_took_is_named_at_any_time() -> None:
 
 
 class Taker:
-    """A client that takes each slice after this many seconds."""
-
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self.taken = 0
@@ -79,7 +77,7 @@ class Taker:
         await asyncio.sleep(self._seconds)
 
 
-def test_slow_clients_get_all_of_a_long_answer_and_those_that_stop_are_let_go() -> None:
+def test_slow_clients_get_long_answers_and_stalled_ones_go() -> None:
     async def play() -> None:
         answer = [bytes(10 << 20)]
         slow: Any = Taker(0.01)
@@ -92,7 +90,7 @@ def test_slow_clients_get_all_of_a_long_answer_and_those_that_stop_are_let_go() 
     asyncio.run(play())
 
 
-def test_a_server_that_ends_answers_those_that_wait_and_loses_no_commit_that_it_acknowledged(tmp_path: Path) -> None:
+def test_shutdown_answers_waiters_and_keeps_acked_commits(tmp_path: Path) -> None:
     class Slow(OffsetsInMemory):
         gate, asked = threading.Event(), threading.Event()
 
@@ -129,10 +127,7 @@ def test_a_server_that_ends_answers_those_that_wait_and_loses_no_commit_that_it_
         assert endpoint.server.connections == 0
 
 
-def test_a_server_that_ends_sends_on_an_answer_that_its_client_takes_slowly(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also when it looks at its connections again, once it left the cluster: the answer may still lie in its memory."""
+def test_shutdown_finishes_a_slowly_taken_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "_FLUSH_SECONDS", SECONDS)
     size = 240 << 10  # more than the sockets keep, and less than what writing it would wait for
     lake = archived(tmp_path / "lake", build([Record(value=os.urandom(size))]), end=1)
@@ -149,7 +144,6 @@ def test_a_server_that_ends_sends_on_an_answer_that_its_client_takes_slowly(
 
 
 def fetching(offset: int = 10) -> Any:
-    """A fetch that waits for longer than anybody if it begins at the end."""
     return request(
         1,
         12,

@@ -1,4 +1,4 @@
-"""Two nodes behind two sockets: what each tells, whom it answers about groups, and clients that know more than it."""
+"""Two nodes behind two sockets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ GROUPS = tuple(f"group {number}" for number in range(20))
 
 
 def fetch(wire: Wire, offset: int, *, version: int = 12, **changes: Any) -> Any:
-    """What a fetch of partition 0 gives."""
     values = {
         "topic": ORDERS,
         "partition": 0,
@@ -57,17 +56,13 @@ def commit(wire: Wire, offset: int, group: str, *, partition: int = 0) -> ErrorC
 
 
 def more(lake: Lake) -> None:
-    """Commit one more record."""
     (file,) = archived(lake.folder / "more", build([Record(value=b"new")], base_offset=END), end=END + 1).files()
     table = pq.read_table(file.file_path.removeprefix("file://"))
     lake.add(ROWS, table.combine_chunks().to_batches()[0], END, END + 1)
 
 
 class Two:
-    """Two nodes that share an archive, offsets and a registry."""
-
     def __init__(self, lake: Lake, *, lines: Sequence[Line] = (), **options: Any) -> None:
-        """`lines` is how each reaches the registry."""
         self.lake = lake
         shared = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()} | options
         own: Sequence[dict[str, Any]] = [{"nodes": line} for line in lines] or [{}, {}]
@@ -117,9 +112,7 @@ def test_all_nodes_tell_the_same(two: Two) -> None:
     assert first == second
 
 
-def test_all_nodes_send_a_group_to_the_same_one_and_only_that_answers(
-    two: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_nodes_name_one_coordinator_and_only_it_answers(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_offsets, "_LOOKED_FOR_SECONDS", 0.01)
     told = [each.ask(request(10, 6, key_type=0, coordinator_keys=GROUPS)).coordinators for each in two.wires]
     assert told[0] == told[1]
@@ -137,7 +130,7 @@ def test_all_nodes_send_a_group_to_the_same_one_and_only_that_answers(
         assert new.error_code == ErrorCode.not_coordinator
 
 
-def test_a_request_about_several_groups_is_answered_for_the_nodes_own(two: Two) -> None:
+def test_request_about_many_groups_covers_the_nodes_own(two: Two) -> None:
     for group in GROUPS:
         assert [commit(each, 5, group) for each in two.wires].count(ErrorCode.none) == 1
     for key, version, asked, told in ((15, 5, "groups", "groups"), (42, 2, "groups_names", "results")):
@@ -157,7 +150,7 @@ def test_each_node_lists_its_own_groups(two: Two) -> None:
     assert listed[1]
 
 
-def test_without_the_registry_no_group_has_a_coordinator_and_records_are_read(lake: Lake) -> None:
+def test_without_registry_reads_work_and_groups_do_not(lake: Lake) -> None:
     store = NodesInMemory()
     with ServedLake(lake, nodes=store) as endpoint, Wire(endpoint.port) as wire:
         assert commit(wire, 5, "g") == ErrorCode.none
@@ -185,7 +178,7 @@ def test_without_the_registry_no_group_has_a_coordinator_and_records_are_read(la
         (10, ErrorCode.not_coordinator, ErrorCode.stale_member_epoch),
     ],
 )
-def test_a_node_without_the_registry_sends_who_asks_for_offsets_to_the_others(
+def test_node_without_registry_redirects_offset_requests(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, version: int, error: ErrorCode, named: ErrorCode | None
 ) -> None:
     monkeypatch.setattr(refused_offsets, "_REGISTRY_AWAY_SECONDS", 1.0)
@@ -229,7 +222,7 @@ def test_the_end_never_goes_back_at_a_node_that_has_seen_less(lake: Lake) -> Non
         assert end_at(two.wires[1]) == END + 1
 
 
-def test_who_is_ahead_of_a_node_has_it_look_again_and_is_never_out_of_range(lake: Lake) -> None:
+def test_client_ahead_triggers_a_look_and_stays_in_range(lake: Lake) -> None:
     with Two(lake, interval=30.0) as two:
         more(lake)
         found = fetch(two.wires[1], END + 1)
@@ -260,18 +253,14 @@ def partitions_of(wire: Wire, key: int) -> int:
 
 
 @pytest.mark.parametrize("key", [3, 75])
-def test_who_is_asked_what_there_is_finds_partitions_that_nobody_fetches_from_it(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, key: int
-) -> None:
+def test_listing_finds_partitions_without_fetches(lake: Lake, monkeypatch: pytest.MonkeyPatch, key: int) -> None:
     monkeypatch.setattr(served_topic, "_UNSEEN_SECONDS", 0.0)
     with Two(lake) as two:
         lake.add(ROWS, None, 0, 5, partition=1)
         eventually(lambda: [partitions_of(each, key) for each in two.wires] == [2, 2], "both list two partitions")
 
 
-def test_the_coordinator_of_a_group_assigns_partitions_that_came_though_nobody_fetches_from_it(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_coordinator_assigns_new_partitions_without_fetches(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served_topic, "_UNSEEN_SECONDS", 0.0)
     member = {
         "group_id": "g",
@@ -295,7 +284,7 @@ def test_the_coordinator_of_a_group_assigns_partitions_that_came_though_nobody_f
             assert told.error_code == ErrorCode.none
 
 
-def test_offsets_of_partitions_that_only_another_node_knows_are_kept(lake: Lake) -> None:
+def test_offsets_of_partitions_known_elsewhere_are_kept(lake: Lake) -> None:
     with Two(lake, interval=30.0) as two:
         lake.add(ROWS, None, 0, 5, partition=1)
         for group in GROUPS[:5]:
@@ -333,9 +322,7 @@ def test_a_topic_is_found_by_an_id_that_another_node_told(lake: Lake) -> None:
         assert fetch(two.wires[1], 0, version=13, topic_id=topic.topic_id).error_code == ErrorCode.none
 
 
-def test_clients_of_the_wrong_node_are_answered_until_all_agree_and_then_sent_on(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_node_answers_until_views_agree(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     with Two(lake) as two:
         topic = two.nodes[0].topics.open[0]
         leader = two.nodes[0].cluster.members.leaders(topic.topic_id, 0)[0].node_id - 1
@@ -345,8 +332,8 @@ def test_clients_of_the_wrong_node_are_answered_until_all_agree_and_then_sent_on
         assert fetch(two.wires[leader], 0).records
 
 
-def test_a_node_that_leaves_takes_clients_until_the_others_know_it(lake: Lake) -> None:
-    """librdkafka's admin client waits for the leader that it was sent to, even if nothing listens there."""
+def test_leaving_node_accepts_clients_until_all_know(lake: Lake) -> None:
+    """librdkafka's admin client waits for its leader, even if nothing listens there."""
     shared: dict[str, Any] = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()}
     late = Beats(every=0.3, lost_after=60.0)
     with ServedLake(lake, beats=late, **shared) as staying, ServedLake(lake, beats=late, **shared) as leaving:

@@ -1,4 +1,4 @@
-"""Readers that take their time: what they ask for is decoded once for all of them, and is what it would be anyway."""
+"""Slow readers share decoded data."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ READERS = 30
 
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second request is slow, and little is decoded at a time."""
     monkeypatch.setattr(pace, "SOON_SECONDS", 0.0)
     for module in (served_topic, partition_reader):
         monkeypatch.setattr(module, "CHUNK_BYTES", 3_000)
@@ -78,15 +77,12 @@ def fetch(wire: Wire, offset: int, **changes: Any) -> Any:
 
 
 class Reader:
-    """A client with its own position. It keeps the received batches."""
-
     def __init__(self, wire: Wire, position: int) -> None:
         self.wire, self.position = wire, position
         self.batches: list[bytes] = []
         self.has_gap = False
 
     def read(self) -> bool:
-        """Fetch once. False at the end."""
         found = split(fetch(self.wire, self.position).records)
         for batch in found:
             base, last = struct.unpack_from(">q", batch)[0], struct.unpack_from(">i", batch, 23)[0]
@@ -97,20 +93,16 @@ class Reader:
         return bool(found)
 
     def read_all(self) -> None:
-        """Fetch up to the end."""
         while self.read():
             pass
 
     @property
     def offsets(self) -> list[int]:
-        """The offsets of all records that it got."""
         data = [batch for batch in self.batches if not struct.unpack_from(">h", batch, 21)[0] & 0x20]
         return [offset for each in data for offset in records_in(each).column("offset").to_pylist()]
 
 
 class CountingFormat:
-    """Counts the files that are opened."""
-
     name, extension = "parquet", "parquet"
 
     def __init__(self) -> None:
@@ -154,7 +146,7 @@ def test_many_slow_readers_make_a_file_be_decoded_once(lake: Lake, spilled: Spil
             assert counting.opened > 4 * shares, "else there is nothing to mend"
 
 
-def test_a_slow_reader_that_asks_for_much_at_least_gets_what_there_is(lake: Lake, spilled: SpilledChunks) -> None:
+def test_slow_reader_with_large_min_bytes_gets_what_exists(lake: Lake, spilled: SpilledChunks) -> None:
     with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
         fetch(wire, 0)
         hits, began = endpoint.reader.spilled_hits, time.monotonic()
@@ -168,7 +160,7 @@ def test_a_slow_reader_that_asks_for_much_at_least_gets_what_there_is(lake: Lake
 def test_a_reader_at_the_end_has_nothing_put_aside(
     tmp_path: Path, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch, end: int
 ) -> None:
-    """However little comes, it takes all there is: it isn't slow. Ends of transactions after it are no records."""
+    """Transaction markers at the end are no records."""
     for module in (served_topic, partition_reader):
         monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     lake = archived(tmp_path / "lake", b"".join(BATCHES), end=end)
@@ -180,7 +172,7 @@ def test_a_reader_at_the_end_has_nothing_put_aside(
         assert endpoint.reader.misses > 1
 
 
-def test_batches_on_disk_are_not_given_once_the_table_was_rewritten(lake: Lake, spilled: SpilledChunks) -> None:
+def test_disk_batches_are_stale_after_a_rewrite(lake: Lake, spilled: SpilledChunks) -> None:
     with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
         reader = Reader(wire, 0)
         reader.read_all()
@@ -227,10 +219,9 @@ def test_no_node_gives_removed_records_from_disk(lake: Lake, tmp_path: Path) -> 
             assert endpoint.reader.spilled_hits > hits
 
 
-def test_a_rewrite_while_chunks_are_spilled_leaves_none_of_before(
+def test_rewrite_during_a_spill_leaves_no_stale_chunk(
     lake: Lake, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The table is rewritten and looked at between the decoding of two chunks."""
     with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
         reader = Reader(wire, 0)
         reader.read()

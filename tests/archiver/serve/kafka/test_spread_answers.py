@@ -1,4 +1,4 @@
-"""Whose answers wait so that it doesn't pause, over a socket."""
+"""Spread answers, so that clients don't pause."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 
 
 def answers_in(wire: Wire, *offsets: int) -> float:
-    """Seconds that the answers take, each with ten batches."""
     began = time.monotonic()
     for offset in offsets:
         found = wire.ask(
@@ -51,12 +50,10 @@ def answers_in(wire: Wire, *offsets: int) -> float:
 
 
 def told(wire: Wire, name: str, version: str) -> None:
-    """Send the client's software."""
     wire.ask(request(18, 3, client_software_name=name, client_software_version=version))
 
 
 def after_a_pause(wire: Wire) -> float:
-    """Seconds that two answers take once the client has paused: the second one waits for the first one's share."""
     answers_in(wire, 0)
     time.sleep(1.0)
     return answers_in(wire, 50, 100)

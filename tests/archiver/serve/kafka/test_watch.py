@@ -1,4 +1,4 @@
-"""What operators see of a running endpoint, over HTTP."""
+"""Metrics of a running endpoint."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ def asked(port: int, path: str) -> tuple[int, str]:
 
 
 def numbers(port: int) -> dict[tuple[str, ...], float]:
-    """Samples by name and labels, which are in the order of their names."""
     _, text = asked(port, "/metrics")
     return {
         (sample.name.removeprefix("archiver_serve_"), *sample.labels.values()): sample.value

@@ -1,4 +1,4 @@
-"""The groups that a node coordinates are claimed in the registry, and given up when nobody uses them."""
+"""Claims on groups in the registry."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ from tests.support.servers.node_scene import GROUPS, Scene, answer, asked, both_
 from tests.support.servers.nodes_in_memory import NodesInMemory
 
 
-def test_claims_that_waited_through_a_change_of_the_view_are_made_by_the_coordinator_of_that_view() -> None:
+def test_delayed_claims_are_made_by_the_views_coordinator() -> None:
     class Slow(NodesInMemory):
-        """Shares everything with a store, and lets claims wait."""
-
         def __init__(self, real: NodesInMemory) -> None:
             self.__dict__ = real.__dict__
             self.gate = threading.Event()
@@ -76,7 +74,7 @@ def test_names_that_clients_make_up_leave_nothing_behind() -> None:
     played(scene)
 
 
-def test_groups_that_nobody_uses_are_given_up_and_claimed_again_when_they_are_asked_for() -> None:
+def test_idle_groups_are_released_and_claimed_on_request() -> None:
     async def scene(made: Scene) -> None:
         node = await made.node(1, is_used={"with members"}.__contains__).start()
         for each in ("with members", "with offsets", "with neither"):
@@ -91,7 +89,7 @@ def test_groups_that_nobody_uses_are_given_up_and_claimed_again_when_they_are_as
     played(scene)
 
 
-def test_a_principal_begins_as_many_groups_as_it_may_and_those_that_nobody_uses_make_room() -> None:
+def test_idle_groups_make_room_in_their_principals_budget() -> None:
     async def scene(made: Scene) -> None:
         used: set[str] = set()
         node = await made.node(1, is_used=used.__contains__).start()

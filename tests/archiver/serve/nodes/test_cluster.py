@@ -1,4 +1,4 @@
-"""Nodes of one cluster in one process: one coordinator of a group at a time, and each node its share of them."""
+"""Each group has one coordinator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_one_node_coordinates_everything_at_once() -> None:
     played(scene)
 
 
-def test_each_group_has_one_coordinator_and_a_node_that_comes_takes_its_share() -> None:
+def test_joining_node_takes_its_share_of_groups() -> None:
     async def scene(made: Scene) -> None:
         first = await made.node(1).start()
         for each in GROUPS:
@@ -39,11 +39,9 @@ def test_each_group_has_one_coordinator_and_a_node_that_comes_takes_its_share() 
 
 
 def test_nothing_is_taken_over_before_the_other_has_let_go() -> None:
-    """A node that lives but hasn't heard of the view yet may still coordinate."""
+    """A live node with an old view may still coordinate."""
 
     class Deaf(NodesInMemory):
-        """Shares everything with a store, and reports no other view while it is deaf."""
-
         def __init__(self, real: NodesInMemory) -> None:
             self.__dict__ = real.__dict__
             self.is_deaf = False

@@ -1,4 +1,4 @@
-"""Spellings of one catalog's address, and addresses of others."""
+"""Spellings of one catalog's address."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BEFORE = "cg4qqcQyXdgdf9Jny-zDdw"
         ("postgresql://u:p@db/catalog", "postgresql://u:other@DB:5432/catalog"),
     ],
 )
-def test_one_catalog_is_one_cluster_however_its_address_is_written(one: str, other: str) -> None:
+def test_spellings_of_one_catalog_address_are_one_cluster(one: str, other: str) -> None:
     assert cluster_id_of({"uri": one}) == cluster_id_of({"uri": other})
     assert cluster_id_of({"uri": one, "warehouse": "s3://lake/w"}) == cluster_id_of(
         {"uri": other, "warehouse": "s3://lake/w/"}

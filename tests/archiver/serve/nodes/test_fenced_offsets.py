@@ -1,4 +1,4 @@
-"""Offsets behind a registry that says nothing."""
+"""Offsets behind a silent registry."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from archiver.serve.nodes import FencedOffsets
 from catalog.errors import RegistryUnreachable
 
 
-def test_a_registry_that_says_nothing_holds_up_offsets_no_longer_than_it_may() -> None:
+def test_silent_registry_delays_offsets_within_its_limit() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         offsets = FencedOffsets(f"postgresql://someone@127.0.0.1:{port}/registry", "c", answers_within=1.0)

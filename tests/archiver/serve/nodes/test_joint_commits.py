@@ -1,4 +1,4 @@
-"""Commits that wait for each other are kept together, in their order, and each hears what became of it."""
+"""Waiting commits are kept together."""
 
 from __future__ import annotations
 
@@ -27,8 +27,6 @@ def at(offset: int, partition: int = 0) -> Mapping[tuple[str, int], GroupOffset]
 
 
 class Store:
-    """Keeps offsets slowly. While `is_away` nothing is kept."""
-
     def __init__(self) -> None:
         self.calls: list[tuple[str, GroupClaim | None, dict[tuple[str, int], int]]] = []
         self.is_away = False
@@ -41,7 +39,7 @@ class Store:
         self.calls.append((group_id, claim, told))
 
 
-def test_commits_that_wait_are_kept_in_one_call_and_the_last_of_a_partition_holds() -> None:
+def test_waiting_commits_join_one_call_and_the_last_wins() -> None:
     async def scene() -> None:
         store, commits = Store(), JointCommits()
         await asyncio.gather(*(commits.commit(store.keep, "g", at(number, number % 3)) for number in range(50)))
@@ -56,7 +54,7 @@ def test_commits_that_wait_are_kept_in_one_call_and_the_last_of_a_partition_hold
     asyncio.run(scene())
 
 
-def test_groups_do_not_wait_for_each_other_and_claims_are_not_mixed() -> None:
+def test_groups_commit_independently_with_their_own_claims() -> None:
     async def scene() -> None:
         store, commits = Store(), JointCommits()
         claims = [GroupClaim(cluster_id="c", node_id=1, epoch=each) for each in (1, 2)]
@@ -79,7 +77,7 @@ def test_groups_do_not_wait_for_each_other_and_claims_are_not_mixed() -> None:
     asyncio.run(scene())
 
 
-def test_what_cannot_be_kept_is_told_to_each_and_what_follows_is_kept() -> None:
+def test_failed_commits_are_reported_and_later_ones_kept() -> None:
     async def scene() -> None:
         store, commits = Store(), JointCommits()
         store.is_away = True
@@ -116,10 +114,10 @@ steps = st.lists(
 
 
 @given(steps)
-def test_commits_and_what_is_forgotten_happen_in_the_order_in_which_they_were_asked_for(
+def test_commits_and_deletions_keep_request_order(
     asked: list[tuple[str, bool]],
 ) -> None:
-    """As in the cluster: a commit passes its turn on once it waits for joint work, forgetting does not."""
+    """As in the cluster: only a commit yields its turn while it waits for joint work."""
 
     async def scene() -> None:
         turns, store, commits = GroupTurns(), Store(), JointCommits()

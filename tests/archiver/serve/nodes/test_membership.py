@@ -1,4 +1,4 @@
-"""Nodes come, go and are lost: by a lease, on a clock that the tests move."""
+"""Nodes' leases, on a fake clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.servers.nodes_in_memory import Line, NodesInMemory
 SLOW = Beats(every=1.0, lost_after=5.0)
 
 
-def test_a_node_without_its_lease_coordinates_nothing_and_goes_on_with_it() -> None:
+def test_node_without_lease_pauses_coordination() -> None:
     async def scene(made: Scene) -> None:
         node = await made.node(1).start()
         assert await asked(node, "g") == "answer"
@@ -38,8 +38,6 @@ def test_a_node_without_its_lease_coordinates_nothing_and_goes_on_with_it() -> N
 
 def test_the_share_of_a_lost_node_moves_and_the_node_learns_it() -> None:
     class Cut(NodesInMemory):
-        """Shares everything with a store, and can be cut off from it."""
-
         def __init__(self, real: NodesInMemory) -> None:
             self.__dict__ = dict(real.__dict__)
             self._real = real
@@ -81,7 +79,7 @@ def test_the_share_of_a_lost_node_moves_and_the_node_learns_it() -> None:
     played(scene)
 
 
-def test_clients_of_a_node_that_left_may_know_more_for_a_while_though_nobody_asked_before() -> None:
+def test_clients_of_a_departed_node_may_be_ahead() -> None:
     async def scene(made: Scene) -> None:
         first = await made.node(1).start()
         second = await made.node(2).start()
@@ -99,7 +97,7 @@ def test_clients_of_a_node_that_left_may_know_more_for_a_while_though_nobody_ask
     played(scene)
 
 
-def test_a_node_without_its_lease_may_lag_behind_nodes_that_it_does_not_know() -> None:
+def test_node_without_lease_may_lag_behind_unknown_nodes() -> None:
     async def scene(made: Scene) -> None:
         made.store.is_away = True
         node = await made.node(1).start()
@@ -132,7 +130,7 @@ def test_two_nodes_with_one_id_are_refused() -> None:
     played(scene)
 
 
-def test_a_node_that_was_killed_has_its_id_again_and_is_served_from_at_once() -> None:
+def test_restarted_node_gets_its_id_and_serves_at_once() -> None:
     async def scene(made: Scene) -> None:
         real = made.node(1)
         await real._membership._step()  # joined, and then killed: no heartbeat follows

@@ -1,4 +1,4 @@
-"""What is kept of a group is kept in the order in which it was asked for, also when clients or nodes leave."""
+"""Group writes keep their order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.servers.node_scene import Scene, played, until
 from tests.support.timing.eventually import settle
 
 
-def test_what_is_kept_of_a_group_is_kept_in_the_order_in_which_it_was_asked_for() -> None:
+def test_group_writes_keep_request_order() -> None:
     async def scene(made: Scene) -> None:
         node = await made.node(1).start()
         gate, kept = asyncio.Event(), []
@@ -44,7 +44,7 @@ def test_what_is_kept_of_a_group_is_kept_in_the_order_in_which_it_was_asked_for(
     played(scene)
 
 
-def test_who_gives_up_in_the_queue_lets_nobody_before_those_ahead() -> None:
+def test_leaving_the_queue_lets_nothing_overtake() -> None:
     async def play() -> None:
         turns = GroupTurns()
         first, second, third = (turns.take("g") for _ in range(3))

@@ -1,4 +1,4 @@
-"""The chunk that has an offset is found, whatever was added and taken out before."""
+"""Chunks are found by offset."""
 
 from __future__ import annotations
 

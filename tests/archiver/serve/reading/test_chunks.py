@@ -1,4 +1,4 @@
-"""Chunks give whole batches from any offset, and the cache holds no more than it may."""
+"""Chunks from any offset; bounded cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from archiver.serve.reading import Chunk, ChunkCache
 
 
 def chunk(start: int, batches: list[tuple[int, int]], following: int, *, parts: int = 1) -> Chunk:
-    """A chunk of batches, each with its last offset and its size."""
     sizes = np.array([size for _, size in batches], np.int64)
     data = b"".join(bytes([number % 256]) * size for number, (_, size) in enumerate(batches))
     cuts = [0, *np.cumsum(sizes).tolist()]

@@ -1,4 +1,4 @@
-"""Where leader epochs end, also those whose records were retired: no client may take that for a log that was cut."""
+"""Ends of epochs, also of retired records."""
 
 from __future__ import annotations
 
@@ -42,9 +42,7 @@ def test_an_epoch_below_the_first_one_ends_where_that_begins(lake: Lake, epoch: 
 
 
 @pytest.mark.parametrize(("epoch", "end"), [(1, (1, 5)), (2, (2, 5)), (3, (3, 5)), (4, (4, 10))])
-def test_an_epoch_whose_records_were_retired_ends_where_the_next_one_begins(
-    lake: Lake, epoch: int, end: tuple[int, int]
-) -> None:
+def test_epoch_of_retired_records_ends_at_the_next_begin(lake: Lake, epoch: int, end: tuple[int, int]) -> None:
     lake.retire(5)
     with served(lake) as (_, wire):
         assert epoch_end(wire, epoch) == end

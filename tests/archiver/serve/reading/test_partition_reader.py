@@ -1,4 +1,4 @@
-"""What is decoded before it is asked for: so many bytes behind what a reader was given, and nothing without them."""
+"""Decoding ahead of a reader is bounded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ AHEAD = 4 * CHUNK
 
 @pytest.fixture
 def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """About thirty chunks."""
     for module in (served_topic, partition_reader):
         monkeypatch.setattr(module, "CHUNK_BYTES", CHUNK)
     return archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=4)
@@ -58,8 +57,6 @@ def fetch(wire: Wire, offset: int) -> int:
 
 
 def settled(endpoint: ServedLake) -> int:
-    """How many chunks were decoded, once nothing is being decoded any more."""
-
     async def idle() -> None:
         while loads := list(endpoint.reader._loads.values()):
             await asyncio.wait(loads)

@@ -1,4 +1,4 @@
-"""What a server knows of a partition only grows."""
+"""A server's knowledge only grows."""
 
 from __future__ import annotations
 

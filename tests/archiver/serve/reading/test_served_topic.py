@@ -1,4 +1,4 @@
-"""Which new files fill gaps that clients may have been given already."""
+"""New files that fill served gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks on disk come back as they were, take no more room than they may, and are gone with what they were made of."""
+"""Chunks on disk: equal, bounded, removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ MIB = 1 << 20
 
 
 def chunk(start: int, batches: list[tuple[int, int]], following: int, *, parts: int = 1, seed: int = 0) -> Chunk:
-    """A chunk of batches of noise, each with its last offset and its size."""
     sizes = np.array([size for _, size in batches], np.int64)
     data = np.random.default_rng(seed).bytes(int(sizes.sum()))
     edges = sorted({0, len(data), *np.cumsum(sizes).tolist()[:: max(1, len(batches) // parts)]})
@@ -99,7 +98,7 @@ def test_small_chunks_count_for_their_place_in_memory(tmp_path: Path) -> None:
     assert len(spilled._index) <= 1 + 4 * MIB // 4096 + MIB // 4096
 
 
-def test_what_was_given_up_can_still_be_read_by_those_who_have_it(tmp_path: Path) -> None:
+def test_evicted_chunk_stays_readable_for_its_holders(tmp_path: Path) -> None:
     spilled = SpilledChunks(tmp_path, 2 * MIB)
     filled(spilled, 1, 1000)
     kept = spilled.find("orders", 0, 0)

@@ -1,4 +1,4 @@
-"""Names and ids that no topic has cost the catalog nothing, however often clients ask for them."""
+"""Unknown names cost the catalog nothing."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ HOUR = 3600.0
 
 
 class Tables:
-    """The tables of a lake and some more; counts lists and loads."""
-
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
         self.error: Exception | None = None
@@ -93,7 +91,7 @@ def test_a_topic_that_appears_is_found_with_the_next_list(tmp_path: Path) -> Non
     played(tmp_path, scene, interval=0.0)
 
 
-def test_while_the_catalog_is_away_it_is_asked_once_and_names_are_to_be_asked_for_again(tmp_path: Path) -> None:
+def test_absent_catalog_gets_one_request_for_all_names(tmp_path: Path) -> None:
     async def scene(tables: Tables, topics: ServedTopics) -> None:
         tables.error = CatalogUnreachable("nobody answers")
         names = [f"any-{number}" for number in range(100)]
@@ -104,7 +102,7 @@ def test_while_the_catalog_is_away_it_is_asked_once_and_names_are_to_be_asked_fo
     played(tmp_path, scene)
 
 
-def test_a_name_without_a_table_is_unknown_once_the_catalog_is_back(tmp_path: Path) -> None:
+def test_name_without_table_is_unknown_after_catalog_returns(tmp_path: Path) -> None:
     async def scene(tables: Tables, topics: ServedTopics) -> None:
         tables.error = CatalogUnreachable("nobody answers")
         assert await topics.named("made-up") is None
@@ -117,7 +115,7 @@ def test_a_name_without_a_table_is_unknown_once_the_catalog_is_back(tmp_path: Pa
 
 
 @pytest.mark.parametrize("error", [None, CatalogUnreachable("nobody answers")])
-def test_the_id_of_a_topic_that_was_dropped_lists_the_catalog_once(tmp_path: Path, error: Exception | None) -> None:
+def test_dropped_topic_id_lists_the_catalog_once(tmp_path: Path, error: Exception | None) -> None:
     async def scene(tables: Tables, topics: ServedTopics) -> None:
         tables.error = error
         for _ in range(5):

@@ -1,4 +1,4 @@
-"""Who reads on goes before who opens files, and both go on."""
+"""Reads go before opening files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from tests.support.timing.eventually import settle
 
 
 class Clock:
-    """Time that passes when somebody works."""
-
     def __init__(self) -> None:
         self.now = 100.0
 
@@ -22,7 +20,6 @@ class Clock:
 
 
 def played(most: int, course: Callable[[WorkerTurns, Clock, list[str]], list[tuple[str, float]]]) -> list[str]:
-    """The names of the work in the order in which it was done: each names its kind (`open…`) and takes its seconds."""
     done: list[str] = []
 
     async def play() -> None:
@@ -58,7 +55,7 @@ def test_those_who_ask_for_the_same_kind_go_in_order() -> None:
 
 
 @pytest.mark.parametrize(("most", "at_once"), [(1, 1), (2, 1), (4, 2), (5, 2)])
-def test_half_of_the_workers_open_nothing_while_there_is_other_work(most: int, at_once: int) -> None:
+def test_half_of_the_workers_open_nothing_under_other_work(most: int, at_once: int) -> None:
     async def play() -> int:
         turns = WorkerTurns(most, Clock())
         over = asyncio.Event()

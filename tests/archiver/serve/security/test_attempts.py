@@ -1,4 +1,4 @@
-"""Attempts of one address wait for each other, failures are told later each time, and keep no other client out."""
+"""Failed logins are delayed."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ async def fail(known: Attempts, address: str, user: str | None = "user") -> None
 
 
 class Waits:
-    """Notes how long failures must wait; makes them wait until `gate` is set."""
-
     def __init__(self, *, is_open: bool = True) -> None:
         self.seconds: list[float] = []
         self.gate = asyncio.Event()
@@ -33,7 +31,7 @@ class Waits:
         await self.gate.wait()
 
 
-def test_failures_are_told_later_each_time_until_the_user_was_quiet() -> None:
+def test_failures_are_delayed_more_until_the_user_is_quiet() -> None:
     async def play() -> None:
         now, waits = [0.0], Waits()
         known = Attempts(lambda: now[0], wait=waits)

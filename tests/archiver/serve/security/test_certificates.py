@@ -1,4 +1,4 @@
-"""Certificates: loaded again when they change, as a pair or not at all; TLS over a real socket."""
+"""Certificates and TLS, over real sockets."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ def files(made: Path, tmp_path: Path) -> TlsFiles:
 
 
 class TlsDoor:
-    """Knows clients by their certificates."""
-
     def __init__(self, certificates: ServerCertificates) -> None:
         self.certificates = certificates
 
@@ -84,7 +82,7 @@ def shown(endpoint: ServedLake, context: ssl.SSLContext) -> bytes:
         return certificate
 
 
-def test_new_connections_see_a_new_certificate_and_old_ones_go_on(tmp_path: Path, files: TlsFiles) -> None:
+def test_new_connections_use_the_new_certificate(tmp_path: Path, files: TlsFiles) -> None:
     with served(tmp_path, files) as (endpoint, certificates), connected(endpoint, client_context(files)) as early:
         first = shown(endpoint, client_context(files))
         assert not certificates.look()
@@ -129,7 +127,7 @@ def test_old_versions_of_tls_are_refused(tmp_path: Path, files: TlsFiles) -> Non
     assert ServerCertificates(files).context.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-def test_who_connects_and_says_nothing_is_counted_gives_way_and_is_let_go(tmp_path: Path, files: TlsFiles) -> None:
+def test_silent_connections_count_give_way_and_time_out(tmp_path: Path, files: TlsFiles) -> None:
     with served(tmp_path, files, handshake_seconds=1.0, most_connections=6) as (endpoint, _):
         silent = [socket.create_connection(("127.0.0.1", endpoint.port), SECONDS) for _ in range(3)]
         eventually(lambda: endpoint.server.connections == 3, "three are connected")

@@ -1,4 +1,4 @@
-"""Quotas: what is over has to be waited for, each principal for itself."""
+"""Quotas of principals."""
 
 from __future__ import annotations
 

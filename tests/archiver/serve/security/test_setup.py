@@ -1,4 +1,4 @@
-"""Configurations that can't be safe are refused before anything listens, with the key that is wrong."""
+"""Unsafe configurations are refused."""
 
 from __future__ import annotations
 

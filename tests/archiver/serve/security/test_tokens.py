@@ -1,4 +1,4 @@
-"""Tokens: only those of the issuer, for this server, in their time, signed by a key of today."""
+"""Tokens: issuer, audience, time, keys."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ ISSUER_OF_ALL = TokenIssuer()
 
 
 class Provider:
-    """Gives keys, and counts requests."""
-
     def __init__(self, issuer: TokenIssuer) -> None:
         self.issuer = issuer
         self.asked = 0

@@ -1,4 +1,4 @@
-"""All metrics of a server are in one registry, each under a name of its own."""
+"""A server's metrics have distinct names."""
 
 from __future__ import annotations
 

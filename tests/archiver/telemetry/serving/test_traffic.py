@@ -31,7 +31,7 @@ def test_requests_are_counted_by_api_and_error() -> None:
     assert value("archiver_serve_partition_errors_total", {"error": "offset_out_of_range"}) == 1
 
 
-def test_the_first_error_of_an_answer_is_found_wherever_it_stands() -> None:
+def test_first_error_of_an_answer_is_found_anywhere() -> None:
     assert error_in({"error_code": ErrorCode.none}) == "none"
     assert error_in({"error_code": ErrorCode.not_coordinator, "members": ()}) == "not_coordinator"
     bad = {"partition_index": 0, "error_code": ErrorCode.unknown_topic_id}
@@ -40,7 +40,7 @@ def test_the_first_error_of_an_answer_is_found_wherever_it_stands() -> None:
     assert error_in({"topics": [{"partitions": long}] * 3}) == "none"
 
 
-def test_the_access_log_has_a_line_for_each_request_and_survives_rotation(tmp_path: Path) -> None:
+def test_access_log_has_a_line_per_request_across_rotation(tmp_path: Path) -> None:
     path = tmp_path / "access.log"
     log = AccessLog(path)
     with log:

@@ -1,4 +1,4 @@
-"""Files are put together by neighbourhood, overlap and size, within one table partition and one Kafka partition."""
+"""Which files are compacted together."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_deletes_are_a_reason_for_one_file_alone() -> None:
 
 
 def test_files_of_others_are_never_put_together_with_known_ones() -> None:
-    """The registry can only account for a group of which it knows all files, or none."""
+    """The registry can only account for a group if it knows all its files, or none."""
     known, others = [file(n, n + 9) for n in (0, 10, 20)], [file(n, n + 9, known=False) for n in (30, 40, 50)]
     assert lows(*known, *others) == [[0, 10, 20], [30, 40, 50]]
     assert lows(file(0, 9), file(10, 19, known=False), file(20, 29)) == []
@@ -101,7 +101,7 @@ def test_a_file_of_several_partitions_is_always_split() -> None:
     assert (group.is_mixed, group.is_cut) == (True, True)
 
 
-def test_a_few_small_files_of_several_partitions_wait_where_work_is_saved() -> None:
+def test_few_small_files_of_several_partitions_wait() -> None:
     sparing = CompactLimits(target_bytes=TARGET, min_files=3, saves_work=True)
     assert choose([file(0, 9, 10, partition=None), file(20, 29, 10, partition=None)], sparing) == []
     assert len(choose([file(n, n + 9, 10, partition=None) for n in (0, 20, 40)], sparing)) == 1
@@ -164,8 +164,8 @@ def test_no_file_that_stays_lies_between_those_that_move() -> None:
     assert lows(*files, limits=MOVING) == [[0], [20, 30]]
 
 
-def test_files_that_overlap_over_all_partitions_of_a_table_move_one_partition_after_the_other() -> None:
-    """In a table by columns each file may overlap all other files: together they would be too much for a task."""
+def test_files_overlapping_all_partitions_move_one_by_one() -> None:
+    """In a table by columns each file may overlap all files: too much for one task."""
     files = [file(low, low + 100, 900, day=day) for low in (0, 50) for day in (1, 2)]
     assert lows(*files, limits=MOVING) == [[0, 0, 50, 50]]
     many = [file(low, low + 60, 900, day=day) for low in (0, 50, 100) for day in (1, 2, 3)]
@@ -173,7 +173,7 @@ def test_files_that_overlap_over_all_partitions_of_a_table_move_one_partition_af
     assert [{each.file.partition_values[0] for each in group.files} for group in groups] == [{1}, {2}, {3}]
 
 
-def test_a_file_that_is_left_stays_and_its_neighbours_go_on_without_it() -> None:
+def test_left_file_stays_and_its_neighbours_proceed() -> None:
     files = [file(low, low + 9) for low in range(0, 70, 10)]
     left = replace(LIMITS, left=frozenset({files[3].file.path}))
     assert lows(*files, limits=left) == [[0, 10, 20], [40, 50, 60]]
@@ -244,7 +244,6 @@ def place(each: SourceFile) -> tuple[Any, ...]:
 
 
 def lies_between(each: SourceFile, group: FileGroup) -> bool:
-    """Whether a file that stays, and overlaps no other, has offsets between those of the group's files."""
     held = [one.file.offsets for one in group.files]
     assert each.file.offsets is not None
     low, high = min(one.low for one in held if one), max(one.high for one in held if one)

@@ -1,4 +1,4 @@
-"""Compaction in the pauses of an archive job: what it leaves alone, and that it never stops the job."""
+"""Compaction chores never stop the job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of any partition specs move to the table's current one: the same records, each in its partition."""
+"""Files move to the current partition spec."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ def move(table: CompactedTable, **more: Any) -> list[GroupResult]:
 
 
 def specs_in(table: CompactedTable) -> set[int]:
-    """The specs of the table's files. Each row is in its partition, as pyiceberg's transforms have it."""
     return {*check_files(table.lake.load(TOPIC.topic))}
 
 
@@ -157,7 +156,6 @@ def test_files_end_together_where_ranges_may_end(table: CompactedTable, bound: d
 def test_one_file_at_a_time_is_in_the_spool_and_nothing_stays(
     table: CompactedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Hundreds of partitions take no more writers than one."""
     table.add(0, 300)
     table.repartition("truncate(1, kafka.offset)")
     spool = table.lake.folder.parent / "spool"
@@ -174,7 +172,7 @@ def test_one_file_at_a_time_is_in_the_spool_and_nothing_stays(
     assert not [each for each in spool.rglob("*") if each.is_file()]
 
 
-def test_rows_that_others_wrote_without_a_time_are_refused_by_name(table: CompactedTable) -> None:
+def test_foreign_rows_without_a_time_are_refused_by_name(table: CompactedTable) -> None:
     table.add(0, 10)
     table.lake.rewrite(without_time)
     table.repartition("month")
@@ -248,7 +246,6 @@ def test_any_mix_of_specs_gives_the_same_records_and_digests(archive: Any, case:
 
 
 def spoil(table: CompactedTable, case: dict[str, Any], noise: random.Random) -> None:
-    """As another engine does: put rows of all partitions into one file, and delete some by positions."""
     if case["mixed"]:
         table.lake.rewrite()
     positions = {

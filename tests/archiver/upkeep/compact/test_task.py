@@ -1,4 +1,4 @@
-"""Groups of any files become files in order with the same records: judged by a replay, and by the registry's rules."""
+"""Compacted files have the same records."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_two_rows_of_one_offset_are_refused_by_name(table: CompactedTable) -> No
     assert caught.value.context["offset"] == 4  # type: ignore[attr-defined]
 
 
-def test_a_file_with_other_rows_than_its_manifest_says_is_refused(table: CompactedTable) -> None:
+def test_file_with_other_row_count_than_manifest_is_refused(table: CompactedTable) -> None:
     path = Path(table.add(0, 10).removeprefix("file://"))
     short = pq.read_table(path).slice(0, 9)
     with pq.ParquetWriter(path, short.schema) as writer:
@@ -120,7 +120,6 @@ def test_a_file_with_a_page_that_readers_leave_out_is_refused(table: CompactedTa
 
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_file_whose_records_do_not_have_its_digest_is_named(table: CompactedTable, *, is_cut: bool) -> None:
-    """The new file's digest says only that one of the old ones must be damaged."""
     paths = [table.add(start, start + 10) for start in (0, 10, 20)]
     path = Path(paths[1].removeprefix("file://"))
     rows, about = pq.read_table(path), pq.read_metadata(path).metadata
@@ -152,7 +151,6 @@ def changes(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(case=changes())
 def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> None:
-    """Rows dealt to other files, deletes by positions, ranges that miss rows, files cut anywhere."""
     import random
 
     noise = random.Random(case["seed"])

@@ -1,4 +1,4 @@
-"""Certificates of erasures: signed as a whole, without the condition, and a page that escapes what it shows."""
+"""Certificates of erasures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uploads that may hold erased records: only those that the registry has no row of."""
+"""Unrecorded uploads with erased records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.archive.lake import TOPIC, Lake
 
 @pytest.mark.parametrize("state", [FileState.REPLACED, FileState.REJECTED, None])
 def test_a_recorded_copy_waits_for_no_grace(lake: Lake, archive: Any, state: FileState | None) -> None:
-    """A copy of a refill that a compaction replaced: the purge deletes it if it has erased offsets."""
+    """A compaction replaced a refill's copy: the purge deletes it if it has erased offsets."""
     path = lake.add(archive.rows, archive.batch(rows_of(archive, range(10))), 0, 10)
     assert path is not None
     table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))

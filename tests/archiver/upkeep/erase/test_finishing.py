@@ -1,4 +1,4 @@
-"""Only an erasure whose search ended may be noted as finished."""
+"""When an erasure counts as finished."""
 
 from __future__ import annotations
 

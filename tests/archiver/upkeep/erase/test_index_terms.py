@@ -1,4 +1,4 @@
-"""Erasures remove hashes of records that left the table before: retired, removed by other engines, or erased."""
+"""Erasures remove hashes from the index."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ NOW = 10**9
 
 @pytest.fixture
 def index(tmp_path: Path, archive: Any) -> LakeIndex:
-    """Three files of ten offsets, with a run for each."""
     lake = Lake(tmp_path / "lake", archive.rows)
     index = LakeIndex(lake, tmp_path, "key", memory=900)
     for start in (0, 10, 20):
@@ -31,7 +30,6 @@ def index(tmp_path: Path, archive: Any) -> LakeIndex:
 
 
 def work_of(index: LakeIndex, location: str | None = None, **spans: Any) -> Any:
-    """An erasure's work on a lake. No erasure is open."""
     runs = index.registry
     table = SimpleNamespace(uuid="uuid", location="file:///lake", first_offsets=spans.get("first_offsets", {}))
     registry = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""What an erasure finds on its own machine."""
+"""Copies on the erasure's machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tests.support.archive.lake import TOPIC, Lake
 
 
 def kept(spool: Path, lake: Lake, archive: Any, start: int, end: int, *, partition: int = 0) -> Path:
-    """A file that the store denied, as an archiver keeps it."""
     batch = archive.batch(rows_of(archive, range(start, end), partition=partition))
     path = lake.add(archive.rows, batch, start, end, partition=partition)
     assert path is not None
@@ -48,9 +47,7 @@ def test_kept_files_go_once_all_of_their_records_are_archived(archive: Any, lake
     assert removed(spool, lake, {2: [(0, 99)]}) == Copies()
 
 
-def test_a_kept_file_that_cannot_be_read_is_named_and_one_of_another_topic_is_not(
-    archive: Any, lake: Lake, tmp_path: Path
-) -> None:
+def test_unreadable_kept_file_is_named_for_its_topic_only(archive: Any, lake: Lake, tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     damaged = kept(spool, lake, archive, 0, 10)
     damaged.write_bytes(damaged.read_bytes()[:99])
@@ -67,9 +64,7 @@ def test_a_kept_file_that_cannot_be_read_is_named_and_one_of_another_topic_is_no
     assert whole.exists()
 
 
-def test_a_kept_file_with_records_that_were_compacted_away_meanwhile_is_the_only_one_that_has_them(
-    archive: Any, lake: Lake, tmp_path: Path
-) -> None:
+def test_kept_file_may_be_the_only_copy_after_compaction(archive: Any, lake: Lake, tmp_path: Path) -> None:
     spool = tmp_path / "spool of ours %41"
     only = kept(spool, Lake(tmp_path / "denied", archive.rows), archive, 0, 10)
     lake.add(archive.rows, archive.batch(rows_of(archive, (0, 1, 2, 3, 9, 12))), 0, 20)
@@ -87,9 +82,7 @@ def test_a_kept_file_with_records_that_were_compacted_away_meanwhile_is_the_only
     assert removed(spool, lake, {0: [(0, 10)]}) == Copies(deleted=1), "nothing is left of it"
 
 
-def test_a_kept_file_with_records_that_the_log_lost_stays_and_others_of_the_topic_go(
-    archive: Any, lake: Lake, tmp_path: Path
-) -> None:
+def test_kept_file_with_records_the_log_lost_stays(archive: Any, lake: Lake, tmp_path: Path) -> None:
     """The gap from 10 to 15 was accepted: the table continues behind it."""
     spool = tmp_path / "spool"
     hers = kept(spool, lake, archive, 0, 10)

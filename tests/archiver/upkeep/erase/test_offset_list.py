@@ -99,7 +99,7 @@ def test_a_list_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
 
 def test_list_of_another_topic_is_refused() -> None:
-    """Output of `--show` for one topic must not erase records of another topic at the same offsets."""
+    """Output of `--show` for one topic must not erase records of another at the same offsets."""
     lines = ['{"topic": "orders", "partition": 0, "offset": 1}', '{"topic": "clicks", "partition": 0, "offset": 2}']
     with pytest.raises(ConfigError, match="a record of another topic") as error:
         OffsetList.read(lines, topic="orders", name="hers.jsonl")

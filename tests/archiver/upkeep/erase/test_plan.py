@@ -1,4 +1,4 @@
-"""Plans of erasures as files: what they may say, and what is refused before any work."""
+"""Plans of erasures as files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The records that an erasure shows before it asks."""
+"""Records that an erasure shows first."""
 
 from __future__ import annotations
 

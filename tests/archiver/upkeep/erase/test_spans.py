@@ -1,4 +1,4 @@
-"""Offsets that go, and offsets that stay and couldn't be judged."""
+"""Erased and unjudged offsets."""
 
 from __future__ import annotations
 

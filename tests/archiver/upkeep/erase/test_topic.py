@@ -1,4 +1,4 @@
-"""An erasure is finished only if the write-ahead log lacks its rows."""
+"""Erasures wait for the write-ahead log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which orphans no snapshot ever named, by the table alone; every doubt keeps a file."""
+"""Orphans that no snapshot ever named."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def attempt(catalog: MemoryCatalog, number: int, *, ranges: Sequence[TranslatedR
 
 
 def raced(catalog: MemoryCatalog) -> Attempt:
-    """An attempt that lost the race, and was made again on the snapshot that won."""
     ranges = [span(0, 7, 8)]
     lost = attempt(catalog, 7, ranges=ranges)
     catalog.send(attempt(catalog, 6))
@@ -46,7 +45,6 @@ def raced(catalog: MemoryCatalog) -> Attempt:
 
 
 def expire(catalog: MemoryCatalog, *numbers: int) -> None:
-    """Another engine lets these snapshots expire, and leaves their files."""
     ids = [catalog.metadata.snapshots[number].snapshot_id for number in numbers]
     catalog.change(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": ids}))
 
@@ -93,7 +91,7 @@ def test_file_of_others_is_not_judged(catalog: MemoryCatalog) -> None:
     assert not is_certain(catalog, data(time_of(catalog, 5), name="00000-0-copy.parquet"))
 
 
-def test_upload_older_than_the_oldest_snapshot_may_have_been_named(catalog: MemoryCatalog) -> None:
+def test_upload_older_than_oldest_snapshot_may_be_named(catalog: MemoryCatalog) -> None:
     expire(catalog, 0, 1)
     oldest = time_of(catalog, 0)
     assert not is_certain(catalog, data(oldest - HOUR))
@@ -109,7 +107,6 @@ def test_gap_in_the_middle_counts(catalog: MemoryCatalog) -> None:
 
 
 def test_nothing_is_certain_where_the_last_snapshot_expired(catalog: MemoryCatalog) -> None:
-    """Of a branch that was removed, for instance."""
     catalog.metadata = catalog.metadata.model_copy(update={"last_sequence_number": 9})
     assert not is_certain(catalog, data(time_of(catalog, 5) + 300 * HOUR))
 
@@ -119,7 +116,7 @@ def test_manifests_of_an_attempt_that_lost_the_race(catalog: MemoryCatalog) -> N
 
 
 def test_manifests_of_an_attempt_beyond_the_last_snapshot(catalog: MemoryCatalog) -> None:
-    """It brings a file that never landed, either."""
+    """Such an attempt has a file that never landed, too."""
     name = data(time_of(catalog, 0)).name
     one = span(0, 6, 7)
     upload = replace(one, files=tuple(replace(file, path=f"file:///{name}") for file in one.files))
@@ -128,7 +125,7 @@ def test_manifests_of_an_attempt_beyond_the_last_snapshot(catalog: MemoryCatalog
 
 
 def test_snapshots_of_a_table_that_was_restored(catalog: MemoryCatalog) -> None:
-    """Its catalog lost the last snapshots and gives their numbers again; a copy may still have them."""
+    """Its catalog lost the last snapshots and reuses their numbers; a copy may still have them."""
     before = catalog.metadata
     landed = attempt(catalog, 6)
     catalog.send(landed)
@@ -138,7 +135,7 @@ def test_snapshots_of_a_table_that_was_restored(catalog: MemoryCatalog) -> None:
     assert not is_certain(catalog, *manifests(landed))
 
 
-def test_a_file_that_a_refill_brought_back_does_not_vouch_for_its_former_manifest(catalog: MemoryCatalog) -> None:
+def test_refilled_file_does_not_vouch_for_its_old_manifest(catalog: MemoryCatalog) -> None:
     """The table was registered again from older metadata; another table may be of the newer state."""
     before = catalog.metadata
     ranges = [span(0, 6, 7)]
@@ -155,7 +152,6 @@ def test_a_file_that_a_refill_brought_back_does_not_vouch_for_its_former_manifes
 
 
 def test_attempt_whose_manifests_are_gone(catalog: MemoryCatalog) -> None:
-    """A kill came while they were deleted."""
     lost = raced(catalog)
     alone = [manifest for manifest in manifests(lost) if manifest.name.startswith("snap-")]
     for path in lost.written:
@@ -173,7 +169,7 @@ def test_manifests_of_an_expired_snapshot_stay(catalog: MemoryCatalog) -> None:
 
 
 def test_manifests_of_the_number_of_an_expired_snapshot_stay(catalog: MemoryCatalog) -> None:
-    """Of two attempts for one number, nothing shows any more which one landed."""
+    """Of two attempts for one number, nothing shows which one landed."""
     lost = raced(catalog)
     expire(catalog, 6)
     assert not is_certain(catalog, *manifests(lost))

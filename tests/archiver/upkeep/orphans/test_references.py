@@ -1,4 +1,4 @@
-"""What a table refers to: its files, manifests and lists, and those of a commit that may still land."""
+"""References of a table."""
 
 from __future__ import annotations
 
@@ -21,8 +21,6 @@ TABLE = uuid4()
 
 @dataclass
 class Loaded:
-    """As much of an ArchiveTable as looking at references needs."""
-
     iceberg: Any
     last_sequence_number: int = 100
     uuid: UUID = TABLE
@@ -49,7 +47,6 @@ def listed(tmp_path: Path) -> ListedTable:
 
 
 def attempt(listed: ListedTable, *, parent: int | None, sequence: int = 100, name: UUID | None = None) -> str:
-    """The list of a snapshot that no table has yet, with its own manifest."""
     other = ListedTable(listed.folder)
     manifest = other.add([data_file("file:///data/late", [1])])
     path = listed.folder / (f"snap-{manifest.stem}.avro" if name is None else f"snap-1-0-{name}.avro")
@@ -111,7 +108,7 @@ def test_a_list_that_stays_away_is_an_error(listed: ListedTable) -> None:
 
 @pytest.mark.parametrize(("sequence", "stays"), [(99, False), (100, False), (101, True)])
 def test_a_commit_beyond_the_loaded_state_may_have_landed(listed: ListedTable, sequence: int, stays: bool) -> None:
-    """The table was loaded from a cache. Once it is past the number, an attempt that it lacks is an orphan."""
+    """The loaded table was cached. Once it is past the number, an attempt that it lacks is an orphan."""
     references = References()
     references.look(lambda: loaded(listed), (attempt(listed, parent=7, sequence=sequence),))
     assert ("late" in references) is stays

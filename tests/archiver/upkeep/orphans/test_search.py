@@ -1,4 +1,4 @@
-"""What passes for an orphan: a file of ours, old, and wanted by nobody; every doubt keeps it."""
+"""Which files are orphans."""
 
 from __future__ import annotations
 
@@ -44,8 +44,6 @@ def footer(end: int | None = None, *, version: int | None = 1, **of: str) -> Seg
 
 @dataclass
 class Lake:
-    """A table that has archived 100 offsets, and what lies beside its files. Also registry, journal and format."""
-
     folder: Path
     memory: MemoryCatalog
     footers: dict[str, SegmentMetadata] = field(default_factory=dict)
@@ -56,7 +54,6 @@ class Lake:
     extensions: frozenset[str] = frozenset({"parquet"})
 
     def put(self, says: SegmentMetadata | None, *, ms: int = OLD_MS, rewritten: bool = False) -> str:
-        """A data file of the archiver with this footer; without one, it can't be read."""
         ulid = str(ULID.from_timestamp(ms / 1_000))
         place = {} if rewritten else {"partition": 0, "start_offset": 0}
         name = str(DataFileName(topic=TOPIC.topic, ulid=ulid, extension="parquet", **place))
@@ -160,7 +157,7 @@ def test_a_young_file_stays(lake: Lake) -> None:
 
 
 def test_the_time_in_the_name_counts_as_well_as_the_store_s(lake: Lake) -> None:
-    """A store's clock may be wrong, and so may a machine's."""
+    """Clocks of stores and machines may be wrong."""
     copied_long_ago = lake.put(footer(100), ms=YOUNG_MS)
     os.utime(lake.folder / "data" / copied_long_ago, (OLD_MS / 1_000, OLD_MS / 1_000))
     copied_lately = lake.put(footer(100))
@@ -223,7 +220,7 @@ def test_a_file_whose_footer_does_not_name_this_archive_stays(lake: Lake, says: 
     assert kept(lake) == {KeptFor.FOOTER: 1}
 
 
-def test_a_rewritten_file_has_no_origin_and_is_known_by_its_format_version(lake: Lake) -> None:
+def test_rewritten_file_is_known_by_its_format_version(lake: Lake) -> None:
     ours = lake.put(footer(), rewritten=True)
     lake.put(footer(version=None), rewritten=True)
     found, report = lake.search()
@@ -247,12 +244,12 @@ def test_names_that_are_not_ours_are_not_looked_at(lake: Lake) -> None:
     assert (found, report.kept) == ({}, {})
 
 
-def test_an_old_manifest_of_a_commit_that_did_not_land_is_an_orphan(lake: Lake) -> None:
+def test_old_manifest_of_a_failed_commit_is_an_orphan(lake: Lake) -> None:
     name = lake.put_manifest()
     assert lake.search()[0] == {name: OrphanKind.MANIFEST}
 
 
-def test_a_manifest_may_be_of_a_commit_on_its_way_whatever_age_is_asked_for(lake: Lake) -> None:
+def test_manifest_of_a_pending_commit_stays_at_any_age(lake: Lake) -> None:
     lake.older_than = 0.0
     lake.put_manifest(ms=NOW_MS - int(MANIFEST_SECONDS - 1) * 1_000)
     assert kept(lake) == {KeptFor.AGE: 1}
@@ -283,7 +280,7 @@ def test_what_was_in_a_shared_table_stays(lake: Lake, state: FileState) -> None:
 
 
 def test_what_the_journal_ever_had_of_a_shared_table_stays(lake: Lake) -> None:
-    """A registry that was rebuilt knows nothing of what was replaced long ago."""
+    """A rebuilt registry doesn't know files that were replaced long ago."""
     lake.replaced = {lake.put(footer(100))}
     assert len(lake.search()[0]) == 1
     forbid(lake)

@@ -1,4 +1,4 @@
-"""Rows that neither journal nor footers name: a rebuild makes unknown ranges of them."""
+"""A rebuild's ranges of unnamed rows."""
 
 from __future__ import annotations
 

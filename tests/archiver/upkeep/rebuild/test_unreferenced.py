@@ -1,4 +1,4 @@
-"""Files that no registry knows, found by listing: which continue the table, and why the others are left."""
+"""Files that no registry knows."""
 
 from __future__ import annotations
 
@@ -35,15 +35,12 @@ def footer(start: int, end: int, **of: Any) -> SegmentMetadata:
 
 @dataclass
 class Folder:
-    """A table's data folder, also the format of its files: `days` are those of a file's first and last row."""
-
     path: Path
     memory: MemoryCatalog
     footers: dict[str, SegmentMetadata] = field(default_factory=dict)
     days: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def put(self, says: SegmentMetadata, *, days: tuple[int, int] = (5, 5)) -> str:
-        """A file named for its partition and first offset."""
         assert says.origin is not None
         partition, start = says.origin.partition, says.origin.start_offset
         name = DataFileName(
@@ -102,8 +99,8 @@ def test_of_files_with_one_start_the_longest_is_taken(folder: Folder) -> None:
     assert [(one.start_offset, one.reason) for one in found.left] == [(10, LeftFor.START)]
 
 
-def test_of_files_with_one_start_those_are_taken_that_lead_furthest(folder: Folder) -> None:
-    """Two jobs were killed before they staged what they had uploaded, and had cut the log at other places."""
+def test_files_with_one_start_yield_the_furthest(folder: Folder) -> None:
+    """Two jobs were killed before they staged their uploads, with other cuts of the log."""
     wanted = [folder.put(footer(10, 15)), folder.put(footer(15, 40))]
     folder.put(footer(10, 20))
     found = folder.look(Ends(reached={0: 10}))
@@ -112,7 +109,7 @@ def test_of_files_with_one_start_those_are_taken_that_lead_furthest(folder: Fold
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_of_files_with_the_same_offsets_the_one_with_most_records_is_taken(folder: Folder, is_first: bool) -> None:
+def test_files_with_equal_offsets_yield_the_fullest(folder: Folder, is_first: bool) -> None:
     """The other one is a rewrite of it, which lacks rows that another engine had deleted."""
     ids = {rows: folder.put(replace(footer(10, 20), rows=rows)) for rows in ((10, 8) if is_first else (8, 10))}
     found = folder.look(Ends(reached={0: 10}))
@@ -167,7 +164,7 @@ def test_rows_of_two_days_fit_into_no_partition(folder: Folder) -> None:
         ({2: {7}}, {7}, None),
     ],
 )
-def test_a_new_partition_begins_at_zero_or_at_its_last_known_start(
+def test_new_partition_begins_at_zero_or_its_known_start(
     starts: dict[int, set[int]], found: set[int], at: int | None
 ) -> None:
     assert Ends(reached={0: 5}, starts=starts).at(1, found) == at

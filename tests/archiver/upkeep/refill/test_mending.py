@@ -1,4 +1,4 @@
-"""What is put into a table for a hole: a file's own entry only where the table has none."""
+"""How a refill fills a hole."""
 
 from __future__ import annotations
 
@@ -40,8 +40,6 @@ PATH = "file:///data/lost.parquet"
 
 
 class Rows:
-    """A table without a row of the range."""
-
     def __init__(self, *paths: str) -> None:
         self.paths = paths
 
@@ -91,8 +89,6 @@ NONE: frozenset[int] = frozenset()
 
 @dataclass(frozen=True)
 class Mended:
-    """A range of five rows of which a table lost some, and a log that has some of them, or other rows."""
-
     folder: Path
     digest: str | None
 
@@ -105,7 +101,6 @@ class Mended:
         part: bool = False,
         until: int = 0,
     ) -> Mending:
-        """`until` is the end of the log's last batch, if that is after the range."""
         mender, hole = self.mender(there)
         return mender.from_log(hole, archived(self.folder, log, value=value, until=until), takes_part=part)
 
@@ -166,10 +161,8 @@ def proven(tmp_path: Path) -> Mended:
 
 
 @pytest.mark.parametrize(("there", "back"), [({0, 1}, {2, 4}), ({0, 1, 2, 4}, NONE), (NONE, {0, 1, 2, 4})])
-def test_erased_records_stay_out_of_what_comes_from_an_older_file(
-    proven: Mended, there: set[int], back: set[int]
-) -> None:
-    """A registry that was restored from a backup knows the file before the erasure as whole."""
+def test_erased_records_stay_out_of_older_files(proven: Mended, there: set[int], back: set[int]) -> None:
+    """A registry restored from a backup knows the file before the erasure as whole."""
     mender, hole = proven.mender(there)
     (whole,) = archived(proven.folder / "first", range(5))
     mending = mender.from_files(hole, whole.files, [(3, 4), (7, 9)])
@@ -182,7 +175,7 @@ def read_offsets(path: str) -> list[int]:
     return [row["offset"] for row in pq.read_table(path.removeprefix("file://"))["kafka"].to_pylist()]
 
 
-def test_a_part_of_the_log_is_told_as_unproven_and_names_no_range(proven: Mended) -> None:
+def test_part_of_the_log_is_unproven_and_names_no_range(proven: Mended) -> None:
     assert proven.mend(there=NONE, log={2, 3}).rows == 0
     mending = proven.mend(there=NONE, log={2, 3}, part=True)
     (copy,) = mending.files
@@ -199,7 +192,7 @@ def test_rows_below_the_first_offset_stay_out(proven: Mended) -> None:
 
 
 @pytest.mark.parametrize("part", [False, True])
-def test_what_table_and_log_have_together_is_proven_by_the_digest(proven: Mended, *, part: bool) -> None:
+def test_table_and_log_together_are_proven_by_digest(proven: Mended, *, part: bool) -> None:
     mending = proven.mend(there={0, 1}, log={2, 3, 4}, part=part)
     assert (mending.rows, mending.doubt, mending.reason) == (3, "", "")
 
@@ -260,7 +253,6 @@ def test_a_copy_claims_the_order_of_its_source(tmp_path: Path, lake: Lake, archi
 
 
 def accepted_two(mender: Mender, hole: Hole, *, accepted_rows: int = 2) -> tuple[Mender, Hole]:
-    """Offsets 1 and 2 were accepted as gone; since then no digest is known."""
     accepted = replace(
         mender.expected["A"], rows=3, gone=2, digest=None, accepted=((1, 3),), accepted_rows=accepted_rows
     )
@@ -324,7 +316,7 @@ def test_missing_rows_come_from_several_files(proven: Mended) -> None:
 
 @pytest.mark.parametrize("files", [1, 2])
 def test_a_copy_is_a_range_without_the_id_of_its_source(files: int) -> None:
-    """Else a rebuild counts it as one more file of that range."""
+    """Else a rebuild counts it as one more file of the range."""
     origin = SegmentOrigin(
         cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=5, range_id="R", files=files
     )

@@ -1,4 +1,4 @@
-"""What is said of a file that a table lost, once the file was looked at."""
+"""The description of a lost file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ OBJECTS = ObjectStore.of({}, attempts=1)
 
 @pytest.fixture
 def lost(tmp_path: Path) -> TranslatedRange:
-    """A range as a task describes it."""
     bench = Bench(folder=tmp_path, source=LogInMemory(log=[batch(0, *[Record(timestamp=DAY, value=b"v")] * 3)]))
     task = bench.task(0, 3)
     (made,) = translate_range(task).ranges
@@ -42,15 +41,15 @@ def test_a_file_that_is_as_described_comes_back_as_described(lost: TranslatedRan
     assert found(lost) == lost.files
 
 
-def test_what_a_registry_forgot_of_the_columns_is_read_from_the_file(lost: TranslatedRange):
-    """Nothing else of the description changes, least of all what the file is partitioned by."""
+def test_forgotten_column_notes_are_read_from_the_file(lost: TranslatedRange):
+    """Nothing else changes, in particular not the file's partition."""
     assert lost.file is not None
     forgotten = DataFileInfo.from_json({**lost.file.to_json(), **NO_DETAILS})
     assert found(replace(lost, files=(forgotten,))) == lost.files
 
 
-def test_the_partition_that_a_journal_does_not_have_is_read_from_the_file(archive: Any, tmp_path: Path):
-    """Values of columns are kept in no journal, so a registry that was rebuilt from one has none."""
+def test_unjournaled_partition_is_read_from_the_file(archive: Any, tmp_path: Path):
+    """Values of columns are kept in no journal, so a rebuilt registry has none."""
     place = PartitionTuple("day(13), identity(101)", (b"\x01\0\0\0", b"v"))
     path = tmp_path / "ours.parquet"
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))

@@ -1,4 +1,4 @@
-"""Where a refill looks for the rows of a hole."""
+"""Where a refill finds rows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,6 @@ HOLE = Hole(range_id="A", partition=0, start_offset=0, end_offset=10, rows=2)
 def look(
     folder: Path, monkeypatch: pytest.MonkeyPatch, before: dict[str, tuple[DataFileInfo, ...]], *account: Interval
 ) -> Found:
-    """A range of ten rows whose present file has eight: the rewrite did not find rows that another engine had
-    deleted.
-    """
     memory = MemoryCatalog(folder / "table")
     present = replace(span(0, 0, 10), id="A")
     files = tuple(ExpectedFile(path=each.path, rows=10) for each in present.files)
@@ -63,7 +60,6 @@ def test_look_takes_the_digest_of_the_account(tmp_path: Path, monkeypatch: pytes
 
 
 def test_acceptance_names_the_present_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Registry and journal know the range by it."""
     found = look(tmp_path, monkeypatch, {"A": (file("file:///before.parquet", rows=10),)})
     accepted = _accepted(found, HOLE, erased=2)
     assert (accepted.left, accepted.paths) == (8, tuple(each.path for each in found.expected["A"].files))

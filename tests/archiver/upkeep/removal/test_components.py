@@ -1,4 +1,4 @@
-"""Ranges and files that a removal takes together, by what is recorded and by the bounds of other files."""
+"""Ranges and files removed together."""
 
 from __future__ import annotations
 
@@ -41,7 +41,6 @@ def there(path: str, low: int, high: int, *, partitions: tuple[int, int] = (0, 0
 def put_together(
     ranges: list[RemovableRange], *files: TableFile
 ) -> tuple[list[tuple[list[str], list[str]]], list[str]]:
-    """The ids and paths of each component, and the strangers."""
     parts = components(ranges, files)
     together = [([first.id for first in each.ranges], sorted(file.path for file in each.files)) for each in parts.all]
     return together, [file.path for file in parts.strangers]

@@ -1,4 +1,4 @@
-"""What counts as old is what two clocks agree on; a wrong one stops a removal."""
+"""Two clocks must agree on age."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from archiver.upkeep.removal.purge import MOST_APART_SECONDS, confirmed_time
 
 
 def registry(ahead: float) -> Any:
-    """A registry whose Postgres clock is this many seconds ahead."""
     return cast("Any", SimpleNamespace(retention=SimpleNamespace(now=lambda: time.time() + ahead)))
 
 

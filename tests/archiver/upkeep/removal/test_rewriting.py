@@ -1,4 +1,4 @@
-"""The task of a removal: what can't be read can't be judged, so the file stays as it is."""
+"""Files with unreadable rows stay."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ REMOVALS: list[tuple[Fate, Condition]] = [
 
 @pytest.fixture
 def local(lake: Lake, archive: Any) -> Path:
-    """The only file of a table."""
     path = lake.add(archive.rows, archive.batch(rows_of(archive, range(ROWS))), 0, ROWS)
     assert path is not None
     return Path(path.removeprefix("file://"))
@@ -59,7 +58,6 @@ def task_of(lake: Lake, archive: Any, fate: Fate, condition: Condition) -> Remov
 
 
 def damaged(local: Path) -> Iterator[str]:
-    """The file without one of its pages after the other; whole again at the end."""
     whole = local.read_bytes()
     for page in page_headers(whole):
         if page.is_data:
@@ -85,9 +83,7 @@ def test_a_file_with_a_page_that_readers_leave_out_is_refused(
 
 
 @pytest.mark.parametrize("is_sorted", [True, False])
-def test_a_file_written_without_some_rows_claims_the_order_that_it_has(
-    lake: Lake, archive: Any, *, is_sorted: bool
-) -> None:
+def test_file_without_some_rows_claims_its_actual_order(lake: Lake, archive: Any, *, is_sorted: bool) -> None:
     offsets = [*range(ROWS)] if is_sorted else [*range(ROWS // 2, ROWS), *range(ROWS // 2)]
     lake.add(archive.rows, archive.batch(rows_of(archive, offsets)), 0, ROWS)
     done = remove_rows(task_of(lake, archive, "erased", AtOffsets({0: ((EDGE, EDGE + 1),)})))
@@ -100,7 +96,7 @@ def test_a_file_written_without_some_rows_claims_the_order_that_it_has(
 
 @pytest.mark.parametrize("expected", [ROWS, ROWS - EDGE])
 def test_retire_refuses_to_pass_missing_rows(lake: Lake, archive: Any, expected: int) -> None:
-    """No row below the edge is in the file: they never were there, or another engine deleted them."""
+    """No row below the edge is in the file: never archived, or deleted by another engine."""
     lake.add(archive.rows, archive.batch(rows_of(archive, range(EDGE, ROWS))), 0, ROWS)
     task = task_of(lake, archive, "retired", Below({0: EDGE}))
     (whole,) = task.component.ranges
@@ -139,7 +135,7 @@ def test_retire_counts_all_files_of_a_range(lake: Lake, archive: Any) -> None:
 def test_missing_rows_below_the_first_offset_are_retired(
     lake: Lake, archive: Any, fate: Fate, *, is_full: bool
 ) -> None:
-    """The first offset has moved past rows that another engine had deleted. A gap after it may hide more."""
+    """The first offset passed rows that another engine had deleted. A gap after it may hide more."""
     left = [offset for offset in range(EDGE, ROWS) if is_full or offset != ROWS - 3]
     lake.add(archive.rows, archive.batch(rows_of(archive, left)), 0, ROWS)
     condition: Condition = Below({0: EDGE + 5}) if fate == "retired" else AtOffsets({0: ((EDGE, EDGE + 5),)})

@@ -1,4 +1,4 @@
-"""Files without bounds in their manifests: their rows say which records they have."""
+"""Files without bounds in their manifests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ INGESTED_MICROS = 1_700_000_000_000_000
 
 
 def written(archive: Any, path: Path, offsets: list[int]) -> TableFile:
-    """A file with these offsets of partition 0 that the manifest says nothing of."""
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=99)
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch(rows_of(archive, offsets)))
@@ -86,7 +85,7 @@ def test_a_file_that_cannot_be_read_has_no_bounds(archive: Any, files: TopicFile
 @pytest.mark.parametrize("rows", [True, False])
 @pytest.mark.parametrize("start", [0, 5])
 def test_a_file_without_bounds_that_keeps_a_partition_is_named(*, rows: bool, start: int) -> None:
-    """Its range begins at `start`: also at the first offset of the partition: then nothing is left to retire."""
+    """Its range begins at `start`; at the partition's first offset, nothing is left to retire."""
     unread = TableFile(
         path="s3://b/unread.parquet",
         format="parquet",

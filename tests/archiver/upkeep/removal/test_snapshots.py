@@ -1,4 +1,4 @@
-"""Which snapshots with removed files may expire: none that the table's owner keeps."""
+"""Snapshots with removed files that may expire."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ def catalog(tmp_path: Path) -> MemoryCatalog:
 
 
 def holding(catalog: MemoryCatalog) -> HoldingSnapshots:
-    """The snapshots that have the first file: all of them."""
     names = {file_name(min(catalog.paths()))}
     now_ms = time.time_ns() // 1_000_000 + 60_000
     return holding_snapshots(catalog.load(), names, older_than_ms=now_ms, with_others=True, now_ms=now_ms)

@@ -1,4 +1,4 @@
-"""The columns that a table gets from the ledger alone, with those of files that wait."""
+"""Columns from the ledger and waiting files."""
 
 from __future__ import annotations
 

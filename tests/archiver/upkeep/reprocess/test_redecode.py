@@ -1,4 +1,4 @@
-"""Which rows a reprocessing replaces: those that get richer, never one that would lose columns."""
+"""A reprocessing never loses columns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def again(
     raw_versions: Mapping[str, frozenset[int]] | None = None,
     lossy_versions: Mapping[str, frozenset[int]] | None = None,
 ) -> RedecodedRows:
-    """What becomes of records that were archived with the mapping of `then`."""
     sent = pa.RecordBatch.from_pylist(
         [RECORD | {"offset": at, "key": key, "value": value} for at, (key, value) in enumerate(records)], RECORDS
     )
@@ -52,7 +51,7 @@ def again(
     return mended
 
 
-def test_rows_with_columns_keep_them_where_the_topic_is_raw_today() -> None:
+def test_rows_keep_columns_when_the_topic_is_raw_now() -> None:
     then = assign(LedgerState(), value=fields("string id = 1;"))
     now = assign(then.state)
     sent = ((None, message("string id = 1;", id="a")), (None, None), (None, BROKEN))
@@ -71,7 +70,7 @@ def test_rows_that_were_raw_and_are_raw_today_go_along() -> None:
 
 
 @pytest.mark.parametrize("reach", Reach)
-def test_a_mended_key_takes_no_columns_from_a_value_that_is_raw_today(reach: Reach) -> None:
+def test_mended_key_takes_no_columns_from_a_raw_value(reach: Reach) -> None:
     then = assign(LedgerState(), key=fields("string name = 1;"), value=fields("string id = 1;"))
     now = assign(then.state, key=fields("bytes name = 1;"))
     sent = ((NO_TEXT, message("string id = 1;", id="a")), (NO_TEXT, None))
@@ -82,7 +81,7 @@ def test_a_mended_key_takes_no_columns_from_a_value_that_is_raw_today(reach: Rea
 
 @pytest.mark.parametrize("reach", Reach)
 def test_a_column_is_not_given_for_another_one(reach: Reach) -> None:
-    """The schema of today knows the larger field, which had no column, and not the smaller one, which had."""
+    """Today's schema knows the larger field, which had no column, and not the smaller one, which had."""
     then = assign(LedgerState(), key=fields("string name = 1;"), value=fields("string a = 1;"))
     now = assign(then.state, key=fields("bytes name = 1;"), value=fields("string b = 2;"))
     both = "string a = 1; string b = 2;"
@@ -93,7 +92,7 @@ def test_a_column_is_not_given_for_another_one(reach: Reach) -> None:
     assert (taken["val"]["b"], taken["kafka"]["schema_version"]) == ("x" * 20, now.version)
 
 
-def test_versions_are_lossy_by_part_where_today_lacks_one_of_their_columns() -> None:
+def test_versions_lacking_a_column_are_lossy_by_part() -> None:
     first = assign(LedgerState(), value=fields("string a = 1;"))
     second = assign(first.state, key=fields("int32 k = 1;"), value=fields("string a = 1; M m = 2;"))
     third = assign(second.state, key=fields("int64 k = 1; string more = 2;"), value=fields("string renamed = 1;"))

@@ -1,4 +1,4 @@
-"""Which files a reprocessing looks into, by what manifests say of them: unsure means keep."""
+"""Files that a reprocessing reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Retirement in the pauses of an archive job: who is asked, and that it never stops the job."""
+"""Retirement chores never stop the job."""
 
 from __future__ import annotations
 

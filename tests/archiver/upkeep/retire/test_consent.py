@@ -1,4 +1,4 @@
-"""Which retirements need consent, and what is kept of it."""
+"""Which retirements need consent."""
 
 from __future__ import annotations
 
@@ -25,8 +25,6 @@ TOPIC = TopicRow(id=1, cluster_id="c", topic="orders", topic_id=None, table="kaf
 
 @dataclass
 class Consents:
-    """The registry's consents of one topic, in memory."""
-
     found: dict[str, RetentionConsent] = field(default_factory=dict)
 
     def of_topics(self, _: object) -> dict[int, dict[str, RetentionConsent]]:

@@ -1,4 +1,4 @@
-"""The first offset that stays: where rows can't be read, nothing says that they may go."""
+"""The first offset that stays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ INGESTED_MS = 1_700_000_000_000
 
 @pytest.fixture
 def local(archive: Any, tmp_path: Path) -> Path:
-    """A file with offsets from 0 that were all ingested at one time."""
     path = tmp_path / "ours.parquet"
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
@@ -63,7 +62,7 @@ def test_rows_from_the_time_on_stay(archive: Any, local: Path):
 
 
 @pytest.mark.parametrize("column", ["kafka.partition", "kafka.offset", "kafka.ingest_timestamp"])
-def test_rows_of_a_page_that_readers_leave_out_are_not_taken_for_old_ones(archive: Any, local: Path, column: str):
+def test_unreadable_page_rows_are_not_taken_as_old(archive: Any, local: Path, column: str):
     data = local.read_bytes()
     (page,) = [header for header in page_headers(data) if header.is_data and header.column == column]
     local.write_bytes(without_page(data, page))

@@ -1,4 +1,4 @@
-"""In which commits components go: none leaves a gap above the first offsets that it sets."""
+"""Retirement commits leave no gap."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def batched(
     return found
 
 
-def test_the_oldest_go_first_and_partitions_begin_at_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oldest_go_first_and_the_rest_sets_first_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
     old, young = component((0, 0, 10)), component((0, 10, 20))
     first, second = batched(monkeypatch, [young, old], {0: 20})
     assert (first.going, first.first_offsets, first.with_edges) == ((old,), {0: 10}, False)
     assert (second.going, second.first_offsets, second.with_edges) == ((young,), {0: 20}, True)
 
 
-def test_a_file_of_two_partitions_waits_for_what_lies_below_it_in_either(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_of_two_partitions_waits_for_lower_files(monkeypatch: pytest.MonkeyPatch) -> None:
     both, below, above = component((0, 0, 10), (1, 90, 100)), component((1, 50, 90)), component((0, 10, 20))
     first, second, third = batched(monkeypatch, [both, below, above], {0: 20, 1: 100})
     assert (first.going, first.first_offsets) == ((), {0: 0, 1: 50})
@@ -66,7 +66,6 @@ def test_a_file_of_two_partitions_waits_for_what_lies_below_it_in_either(monkeyp
 
 
 def test_what_lies_above_a_file_that_could_not_be_written_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such a file has partition 0 begin at 10; so does partition 1, at what stays with that."""
     below, above, other = component((0, 0, 10)), component((0, 20, 30), (1, 0, 10)), component((1, 10, 20))
     found = batched(monkeypatch, [below, above, other], {0: 10, 1: 20})
     assert [each.going for each in found if each.going] == [(below,)]
@@ -89,7 +88,7 @@ def test_what_lies_below_the_first_offsets_so_far_goes(monkeypatch: pytest.Monke
     assert only.going == (again,)
 
 
-def test_an_edge_that_could_not_be_written_keeps_only_what_lies_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_edge_keeps_only_what_lies_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     below, failed, other = component((0, 0, 10)), component((0, 10, 30)), component((1, 0, 30))
     planned = Retirement(first_offsets={0: 20, 1: 20}, going=(below,), edges=(failed, other))
     left = without_failed(planned, [failed], {})
@@ -99,8 +98,7 @@ def test_an_edge_that_could_not_be_written_keeps_only_what_lies_above_it(monkeyp
     assert without_failed(planned, [], {}) == planned
 
 
-def test_what_was_written_for_first_offsets_that_are_lower_now_is_given_up() -> None:
-    """The failed edge keeps partition 0 at 10. So the file of both stays, and the edge above it in partition 1, too."""
+def test_files_for_lowered_first_offsets_are_given_up() -> None:
     failed, both, above = component((0, 10, 30)), component((0, 30, 40), (1, 0, 10)), component((1, 10, 30))
     first_offsets = {0: 40, 1: 20}
     planned = Retirement(first_offsets=first_offsets, going=(both,), edges=(failed, above))

@@ -1,4 +1,4 @@
-"""Which ranges a verification reads: with a condition, the ranges that have records for which it holds."""
+"""Which ranges a verification reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: the root speaks of records and not of files, and a changed report is found."""
+"""Reports: the root covers records."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def keys(folder: Path) -> tuple[SigningKey, Path]:
     return SigningKey.load(folder / "key.pem"), public
 
 
-def test_neighbours_are_joined_so_the_root_doesnt_depend_on_how_records_are_grouped() -> None:
+def test_root_is_independent_of_record_grouping() -> None:
     one = report(proven(0, 10, 5), proven(10, 20, 7)).topics[0]
     other = report(proven(0, 20, 12)).topics[0]
     (partition,) = one.partitions

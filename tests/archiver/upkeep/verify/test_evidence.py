@@ -1,4 +1,4 @@
-"""Contradictions of journal and registry: by offsets, not by borders or files."""
+"""Contradictions of journal and registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reading of one file: injuries are found in columns that no record is made from, which aren't decoded."""
+"""Verification of one file."""
 
 from __future__ import annotations
 
@@ -87,7 +87,6 @@ def result_of(archive: Any, local: Path) -> VerifiedFile:
 
 
 def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
-    """What one task finds in files that the manifest describes as `local`."""
     size = paths[0].stat().st_size
     files = [
         TableFile(
@@ -117,7 +116,6 @@ def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
 
 @pytest.fixture
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int] | None]:
-    """The requests to the reader."""
     seen: list[frozenset[int] | None] = []
     read = ParquetSegmentReader.read
 
@@ -131,7 +129,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int] | None]:
     return seen
 
 
-def test_a_sound_file_is_proven_and_only_what_records_need_is_decoded(
+def test_sound_file_is_proven_by_decoding_needed_columns(
     archive: Any, local: Path, decoded: list[frozenset[int] | None]
 ):
     found = result_of(archive, local)
@@ -144,7 +142,7 @@ def test_a_sound_file_is_proven_and_only_what_records_need_is_decoded(
 
 
 @pytest.mark.parametrize("name", UNUSED)
-def test_a_flipped_bit_is_found_in_each_column_that_no_record_needs(archive: Any, local: Path, name: str):
+def test_bit_flip_is_found_in_each_unneeded_column(archive: Any, local: Path, name: str):
     chunk = _chunk(local, f"kafka.{name}")
     data = bytearray(local.read_bytes())
     data[chunk.data_page_offset + chunk.total_compressed_size - 1 - _dictionary_bytes(chunk)] ^= 1
@@ -156,7 +154,6 @@ def test_a_flipped_bit_is_found_in_each_column_that_no_record_needs(archive: Any
 
 
 def test_a_page_that_readers_leave_out_is_damage(archive: Any, local: Path):
-    """For any column, needed or not: the archiver did not take the records out."""
     whole = local.read_bytes()
     pages = [header for header in page_headers(whole) if header.is_data and not header.column.startswith("headers")]
     found = []
@@ -178,7 +175,7 @@ def test_another_number_of_values_in_a_page_header_is_damage(archive: Any, local
     assert found == [(False, [FaultKind.DAMAGED])] * len(pages)
 
 
-def test_damage_to_a_column_without_values_is_found_without_decoding_it(
+def test_damage_without_values_is_found_without_decoding(
     archive: Any, local: Path, decoded: list[frozenset[int] | None]
 ):
     with FORMATS.written.open(ObjectStore.of({}), local.as_uri()) as reader:
@@ -201,9 +198,7 @@ def test_damage_to_a_column_without_values_is_found_without_decoding_it(
 
 
 @pytest.mark.parametrize("has_checksum", [True, False], ids=["with a checksum", "without"])
-def test_a_flipped_bit_in_a_footer_ends_no_process_and_is_found_as_by_decoding_all(
-    archive: Any, local: Path, has_checksum: bool
-):
+def test_footer_bit_flip_is_found_as_by_decoding_all(archive: Any, local: Path, has_checksum: bool):
     if not has_checksum:
         local.write_bytes(without_checksum(local.read_bytes()))
     flips = some_flips(local.read_bytes())
@@ -213,17 +208,15 @@ def test_a_flipped_bit_in_a_footer_ends_no_process_and_is_found_as_by_decoding_a
 
 
 def judge(archive: Any, local: Path) -> int:
-    """Whether a fault is found by decoding all, and with checks of pages."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ParquetSegmentReader, "to_decode", lambda *_, **__: None)
         before = bool(result_of(archive, local).faults)
     return before + 2 * bool(result_of(archive, local).faults)
 
 
-def test_two_files_of_a_task_are_read_at_a_time_and_told_in_its_order(
+def test_task_reads_two_files_at_once_and_reports_in_order(
     archive: Any, local: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    """Each is opened only once the other is, too. Faults of some don't stop the rest."""
     paths = [tmp_path / f"{name}.parquet" for name in ("whole", "cut", "gone", "again")]
     data = local.read_bytes()
     for path, content in zip(paths, (data, data[: len(data) // 2], None, data), strict=True):
@@ -244,10 +237,7 @@ def test_two_files_of_a_task_are_read_at_a_time_and_told_in_its_order(
     assert kinds == [[], [FaultKind.DAMAGED], [FaultKind.MISSING_FILE], []]
 
 
-def test_of_the_only_file_a_batch_is_digested_while_the_next_is_decoded(
-    archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch
-):
-    """The second batch is requested, and comes only when the first is being counted."""
+def test_batch_is_digested_while_the_next_is_decoded(archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("archiver.storage.parquet.reader.BATCH_ROWS", ROWS // 2)
     both = threading.Barrier(2)
     assemble, count = Assembler.records, Tally.add
@@ -272,9 +262,7 @@ def test_of_the_only_file_a_batch_is_digested_while_the_next_is_decoded(
     assert (calls.count("assemble"), calls.count("count")) == (2, 2)
 
 
-def test_a_file_whose_counting_fails_is_closed_after_its_reading_has_ended(
-    archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_file_is_closed_after_reading_if_counting_fails(archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("archiver.storage.parquet.reader.BATCH_ROWS", 10)
     is_read_ahead = threading.Event()
     assemble, close = Assembler.records, OpenFile.close
@@ -307,7 +295,7 @@ def test_a_file_whose_counting_fails_is_closed_after_its_reading_has_ended(
 def test_a_file_without_checksums_is_decoded_whole(
     archive: Any, rows: pa.RecordBatch, tmp_path: Path, decoded: list[frozenset[int] | None]
 ):
-    """As another engine writes it."""
+    """Other engines write such files."""
     path = tmp_path / "theirs.parquet"
     pq.write_table(pa.Table.from_batches([rows]), path)
     found = result_of(archive, path)
@@ -329,7 +317,6 @@ def test_a_file_without_field_ids_beside_ours_is_decoded_whole(archive: Any, row
 def test_a_column_whose_name_looks_like_a_path_is_looked_at(
     archive: Any, rows: pa.RecordBatch, tmp_path: Path, decoded: list[frozenset[int] | None]
 ):
-    """`val.total` beside `val` is none of the columns of `val`."""
     path = tmp_path / "theirs.parquet"
     field = pa.field("val.total", pa.int64(), metadata={"PARQUET:field_id": "7000"})
     pq.write_table(pa.Table.from_batches([rows]).append_column(field, pa.array(range(ROWS))), path)

@@ -1,4 +1,4 @@
-"""A first offset that only the table's property names retires no rows, and is a fault."""
+"""First offsets of the property alone."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ RANGE = span(0, 0, 100)
 
 
 class Claiming(ArchiveTable):
-    """A table whose property names offset 50, and that has 100 offsets."""
-
     @property
     def first_offsets(self) -> dict[int, int]:
         return {0: 50}

@@ -1,4 +1,4 @@
-"""What is proven, and what a gap is called: by the pieces of files, without I/O."""
+"""Proofs and gaps, without I/O."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def told(found: Judgement) -> tuple[list[str], dict[str, int]]:
     return [fault.kind for fault in found.faults], {gap.kind: gap.count for gap in found.gaps}
 
 
-def test_what_is_there_is_proven_and_offsets_without_records_are_named() -> None:
+def test_present_records_are_proven_and_gaps_are_named() -> None:
     found = judged(WHOLE)
     assert told(found) == ([], {GapKind.NO_RECORD: 2})
     assert [(each.start_offset, each.rows, each.proof) for each in found.proven] == [
@@ -105,7 +105,7 @@ def test_what_is_there_is_proven_and_offsets_without_records_are_named() -> None
     assert found.whole == found.proven
 
 
-def test_files_of_others_prove_the_same_if_their_records_are_the_same() -> None:
+def test_foreign_files_with_equal_records_prove_the_same() -> None:
     both = result("s3://b/foreign.parquet", piece(FIRST, 8, 5), piece(SECOND, 10, 7), claim=None, is_intact=False)
     found = judged([both])
     assert (told(found)[0], found.moved_rows) == ([], 18)
@@ -120,7 +120,7 @@ def test_missing_rows_are_deleted_unless_a_file_explains_them() -> None:
     assert told(judged([WHOLE[0], broken])) == ([FaultKind.DAMAGED], {GapKind.NO_RECORD: 2, GapKind.DAMAGED: 10})
 
 
-def test_another_digest_blames_the_file_the_others_or_the_journal() -> None:
+def test_other_digest_blames_file_neighbours_or_journal() -> None:
     own = result(SECOND.paths[0], piece(SECOND, 10, 8), is_intact=False)
     assert FaultKind.DAMAGED in told(judged([WHOLE[0], own]))[0]
     foreign = result("s3://b/foreign.parquet", piece(SECOND, 10, 8), is_intact=False)
@@ -142,7 +142,7 @@ def test_accepted_and_retired_records_are_gaps_and_no_faults() -> None:
     assert judged([WHOLE[0], foreign], (FIRST, less)).proven[1].proof is Proof.COUNT
 
 
-def test_offsets_that_nobody_knows_and_rows_that_nobody_archived_are_faults() -> None:
+def test_unknown_offsets_and_unarchived_rows_are_faults() -> None:
     assert told(judged(WHOLE, end=25)) == (
         [FaultKind.UNACCOUNTED],
         {GapKind.NO_RECORD: 2, GapKind.UNACCOUNTED: 5},
@@ -166,7 +166,6 @@ def test_offsets_that_only_a_snapshot_names_are_unaccounted() -> None:
 
 
 def judged_cut(one: ClaimedRange, *pieces: tuple[int, int, int]) -> tuple[list[tuple[FaultKind, str]], dict[str, int]]:
-    """The judgement of a range with pieces: start and end of the cut, and rows from its start on."""
     results = [
         result(
             one.range.paths[0],
@@ -204,7 +203,6 @@ def test_rows_at_accepted_offsets_stand_for_no_other_row() -> None:
 
 
 def test_missing_rows_below_the_first_offset_are_retired() -> None:
-    """Three of the rows below offset 15 had been deleted when it became the first."""
     less = replace(SECOND, files=(replace(SECOND.files[0], rows=5, expected=8, retired=2),))
     claimed = ClaimedRange(range=less, witness=Witness.JOURNAL, first_offset=15)
     assert judged_cut(claimed, (15, 20, 5)) == ([], {GapKind.RETIRED: 3})

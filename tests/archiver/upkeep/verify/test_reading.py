@@ -1,4 +1,4 @@
-"""How files are shared out to tasks."""
+"""How tasks get their files."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ def wanted(*sizes: int) -> list[FileToRead]:
 
 
 class Recording:
-    """An engine that answers for each file, and keeps the tasks."""
-
     def __init__(self, slots: int) -> None:
         self.slots = slots
         self.tasks: list[VerifyTask] = []
@@ -61,12 +59,10 @@ class Recording:
             )
             yield TaskOutcome(index=at, result=results, error=None)
 
-    def interrupt(self) -> None:
-        """Nothing runs."""
+    def interrupt(self) -> None: ...
 
 
 def tasks_of(slots: int, *sizes: int) -> list[int]:
-    """How many files each task has."""
     engine = Recording(slots)
     files = wanted(*sizes)
     found = FileReading(target=TARGET, state=None, engine=lambda _: engine, observer=lambda _: None)
@@ -107,8 +103,6 @@ def test_small_files_beside_a_large_one_keep_slots_busy() -> None:
 
 
 class Dying(Recording):
-    """A worker that dies of one file."""
-
     def __init__(self, path: str) -> None:
         super().__init__(1)
         self._path = path

@@ -1,4 +1,4 @@
-"""What an unfinished verification leaves: believed for the same object and cuts, whatever a kill did to the file."""
+"""The state of an unfinished verification."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_result_counts_for_the_same_object_and_cuts_only(tmp_path: Path) -> No
     assert WANTED not in VerifyState.open(tmp_path / "spool", table, max_age=60)
 
 
-def test_a_store_without_times_of_change_has_its_files_read_again(tmp_path: Path) -> None:
+def test_files_without_modification_times_are_read_again(tmp_path: Path) -> None:
     table = uuid4()
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)
     state.keep([(WANTED, replace(RESULT, modified_ms=None))])
@@ -64,7 +64,7 @@ def test_a_store_without_times_of_change_has_its_files_read_again(tmp_path: Path
     assert VerifyState.open(tmp_path / "spool", table, max_age=60).find(WANTED, 9, None) is None
 
 
-def test_an_object_that_was_young_when_the_run_began_is_read_again(tmp_path: Path) -> None:
+def test_object_young_at_run_start_is_read_again(tmp_path: Path) -> None:
     """Its store has whole seconds: another object in the same second would look the same."""
     table, now_ms = uuid4(), time.time_ns() // 1_000_000
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)

@@ -1,4 +1,4 @@
-"""Records counted by cut: any order, any partition, and the digest is that of all together."""
+"""Records are counted by cut."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def cut(partition: int, start: int, end: int) -> TallyCut:
 CUTS = (cut(0, 0, 10), cut(0, 10, 20), cut(1, 5, 15))
 
 
-def test_each_cut_has_its_records_and_strangers_have_a_piece_of_their_own() -> None:
+def test_each_cut_has_its_records_and_strangers_are_apart() -> None:
     tally = Tally(CUTS)
     tally.add(records([(0, 0), (0, 3), (0, 4), (0, 12)]))
     tally.add(records([(0, 13), (1, 4), (1, 5), (2, 7)]))

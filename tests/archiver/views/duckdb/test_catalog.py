@@ -1,4 +1,4 @@
-"""How DuckDB is told of a catalog: by secrets and options that follow from `[catalog]`."""
+"""DuckDB's secrets and options for a catalog."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ STORE = {
 
 
 class Told:
-    """Keeps the statements for a connection; nothing is attached, and the extension is loaded."""
-
     def __init__(self, *, loaded: bool = True, installed: bool = True) -> None:
         self.statements: list[str] = []
         self._extension = (loaded, installed)

@@ -1,4 +1,4 @@
-"""A group's rebalances as clients go through them, with joins, kills and pauses at any moment."""
+"""Rebalances of a classic group."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_leader_that_never_assigns_is_left_out() -> None:
     assert list(course.group.members) == [follower.member_id]
 
 
-def test_leaving_begins_a_rebalance_and_the_last_one_ends_the_group() -> None:
+def test_leave_rebalances_and_the_last_one_ends_the_group() -> None:
     course = Course()
     first, second = course.stable(2)
     error, replies = course.group.leave(course.now, first.member_id, None)
@@ -144,8 +144,6 @@ def test_who_may_commit() -> None:
 
 @dataclass(slots=True)
 class Client:
-    """A client as it should be: it joins, syncs, beats, and begins again when the group says so."""
-
     course: Course
     member_id: str = ""
     generation: int = -1
@@ -187,7 +185,7 @@ class Client:
         st.tuples(st.integers(0, 19), st.sampled_from(["step", "step", "step", "kill", "leave", "wait"])), max_size=150
     )
 )
-def test_whatever_happens_those_who_live_end_up_in_one_generation(acts: list[tuple[int, str]]) -> None:
+def test_live_members_end_in_one_generation(acts: list[tuple[int, str]]) -> None:
     course = Course()
     clients: dict[int, Client] = {}
     generation = 0
@@ -233,7 +231,7 @@ def test_a_leader_that_joins_again_wants_to_assign_anew() -> None:
     assert {course.answers[each].generation for each in (ticket, again)} == {2}
 
 
-def test_who_lives_and_does_not_join_again_holds_up_nobody_for_ever() -> None:
+def test_live_member_that_never_rejoins_blocks_nothing() -> None:
     course = Course()
     first, second = course.stable(2)
     _, ticket = course.named(session_seconds=1_000.0)
@@ -257,7 +255,7 @@ def test_who_leaves_before_it_joined_is_not_waited_for() -> None:
     assert course.answers[ticket].error == OK
 
 
-def test_a_static_member_that_comes_back_has_its_new_session_client_and_host() -> None:
+def test_returning_static_member_gets_new_session_and_host() -> None:
     course = Course()
     ticket = course.join(instance_id="i")
     course.wait(DELAY)
@@ -273,7 +271,7 @@ def test_a_static_member_that_comes_back_has_its_new_session_client_and_host() -
     assert course.group.is_unused
 
 
-def test_static_members_that_all_miss_a_rebalance_keep_their_group_until_their_sessions_end() -> None:
+def test_absent_static_members_stay_until_session_end() -> None:
     course = Course()
     tickets = [course.join(instance_id=name, session_seconds=1800.0) for name in "ab"]
     course.wait(DELAY)
@@ -298,7 +296,7 @@ def test_static_members_that_all_miss_a_rebalance_keep_their_group_until_their_s
 
 
 @pytest.mark.parametrize("rebalance", [0.0, REBALANCE])
-def test_a_group_that_waits_for_static_members_looks_at_most_once_a_second(rebalance: float) -> None:
+def test_waiting_for_static_members_looks_once_a_second(rebalance: float) -> None:
     course = Course()
     ticket = course.join(instance_id="i", session_seconds=100.0, rebalance_seconds=rebalance)
     course.wait(DELAY)

@@ -1,4 +1,4 @@
-"""What a classic group has room for, and the ids that it gives out."""
+"""Room in a classic group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from archiver.serve.groups.classic.group import MOST_BYTES
 from tests.support.kafka.classic_group import DELAY, OK, SESSION, Course
 
 
-def test_members_that_say_more_than_a_group_has_room_for_are_refused() -> None:
+def test_oversized_classic_members_are_refused() -> None:
     course = Course()
     half = (("range", bytes(MOST_BYTES // 2)),)
     first, _ = course.named(protocols=half)

@@ -1,4 +1,4 @@
-"""Every assignor gives each wanted partition to one member that wants it; the uniform one keeps and evens out."""
+"""Assignors give partitions to one member."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_each_wanted_partition_has_one_reader_that_wants_it(
 
 
 @given(members=st.sets(st.sampled_from("abcdefgh"), min_size=1), there=partitions, before=st.data())
-def test_where_all_want_the_same_nobody_has_two_more_and_no_more_moves_than_it_takes(
+def test_equal_subscriptions_balance_with_fewest_moves(
     members: set[str], there: dict[UUID, int], before: st.DataObject
 ) -> None:
     earlier = before.draw(st.sets(st.sampled_from("abcdefgh"), min_size=1))
@@ -53,7 +53,7 @@ def test_where_all_want_the_same_nobody_has_two_more_and_no_more_moves_than_it_t
 
 
 @given(wants=wanted, there=partitions, before=wanted)
-def test_where_they_want_different_topics_no_single_move_makes_it_more_even(
+def test_mixed_subscriptions_allow_no_better_single_move(
     wants: dict[str, frozenset[UUID]], there: dict[UUID, int], before: dict[str, frozenset[UUID]]
 ) -> None:
     found = uniform(wants, there, uniform(before, there, {}))

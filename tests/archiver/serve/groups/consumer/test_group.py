@@ -1,4 +1,4 @@
-"""A group that assigns by itself: what its members are told, who is let go, and what is refused."""
+"""A consumer-protocol group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_first_member_gets_everything() -> None:
     assert course.beat("a", 1).assigned is None, "nothing has changed"
 
 
-def test_a_partition_is_given_only_after_its_owner_said_that_it_gave_it_up() -> None:
+def test_partition_moves_only_after_its_owner_revokes_it() -> None:
     course = Course()
     course.beat("a", 1, owned=course.join("a").assigned)
     assert course.join("b").assigned == frozenset()
@@ -91,7 +91,7 @@ def test_a_member_that_missed_its_epoch_is_told_again() -> None:
         assert (told.error, told.epoch, told.assigned) == (OK, 2, held)
 
 
-def test_partitions_that_a_member_makes_up_take_no_memory_and_it_is_told_its_own() -> None:
+def test_invented_partitions_take_no_memory() -> None:
     course = Course()
     own = course.join("a").assigned
     assert own is not None
@@ -129,7 +129,7 @@ def test_a_static_member_that_stays_away_loses_its_place() -> None:
     assert course.group.is_unused
 
 
-def test_what_is_kept_for_a_static_member_is_no_more_than_its_share() -> None:
+def test_away_static_member_keeps_only_its_share() -> None:
     course = Course()
     held = course.join("a", instance_id="i").assigned
     assert held is not None

@@ -1,4 +1,4 @@
-"""A group that assigns by itself: members never get what they may not read, nor more room than there is."""
+"""Rights and room in consumer groups."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from tests.support.kafka.consumer_group import OK, ORDERS, REFUNDS, TIMES, Cours
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rights:
-    """What somebody may do: each object is one state of it."""
-
     seen: frozenset[str] = frozenset()
     read: frozenset[str] = frozenset()
 
@@ -31,7 +29,7 @@ class Rights:
 BOTH = frozenset({"orders", "refunds"})
 
 
-def test_a_pattern_never_brings_topics_that_a_member_may_not_read_also_not_later() -> None:
+def test_pattern_never_adds_unreadable_topics() -> None:
     course = Course(topics=topics(orders=2))
     course.join("all", names=None, pattern=".*", rights=None)
     some = Rights(seen=BOTH, read=frozenset({"refunds"}))
@@ -62,7 +60,7 @@ def test_rights_that_are_taken_away_take_partitions_away(subscription: dict[str,
     assert again.assigned == places(ORDERS, 0) | places(REFUNDS, 0)
 
 
-def test_members_that_name_more_than_a_group_has_room_for_are_refused() -> None:
+def test_subscriptions_beyond_the_groups_room_are_refused() -> None:
     course = Course()
     half = MOST_BYTES // 2
 
@@ -89,7 +87,7 @@ def test_what_a_heartbeat_leaves_out_still_counts() -> None:
     assert course.group.size == MOST_BYTES
 
 
-def test_who_takes_the_place_of_a_static_member_counts_in_its_stead() -> None:
+def test_replacement_of_a_static_member_takes_its_room() -> None:
     course = Course()
     names = frozenset({"n" * (MOST_BYTES // 2 + 1)})
     joined = course.join("a", instance_id="i", names=names)

@@ -1,4 +1,4 @@
-"""A group that assigns by itself, as its members go through joins, kills, pauses, lost answers and changing topics."""
+"""Consumer groups under failures."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from tests.support.kafka.consumer_group import OK, ORDERS, REBALANCE, TIMES, Cou
 
 @dataclass(slots=True)
 class Client:
-    """A correct client. It takes one step to do what an answer demands, and then reports what it has."""
-
     course: Course
     name: str
     instance: str | None = None
@@ -38,10 +36,7 @@ class Client:
             self.held, self.told = self.told, None
 
     def beat(self, *, loses: str = "") -> None:
-        """Send a heartbeat; the request or its answer may be lost, and then the next one has everything.
-
-        If the answer is late, the same request is sent once more, as librdkafka does.
-        """
+        """The late request is repeated, as librdkafka does."""
         epoch, values = self.again or (self.epoch, self._said())
         self.again = (epoch, values) if loses == "time" else None
         if loses == "request":
@@ -107,8 +102,6 @@ PATTERNS = {"": set(), "ord.*": {"orders"}, ".*": {"orders", "refunds"}, "none":
 
 @dataclass(slots=True)
 class Crowd:
-    """The clients of a group, and what happens to them."""
-
     course: Course = field(default_factory=lambda: Course(topics=TOPICS[0]))
     clients: dict[int, Client] = field(default_factory=dict)
     born: int = 0
@@ -153,7 +146,6 @@ class Crowd:
             client.beat()
 
     def settle(self) -> None:
-        """Continue until the sessions of dead members are over and their partitions have new owners."""
         for turn in range(90):
             for client in self.clients.values():
                 client.beat()
@@ -164,9 +156,7 @@ class Crowd:
 
 
 @given(st.lists(acts, max_size=150), st.integers(1, 20))
-def test_no_partition_has_two_readers_and_in_the_end_each_has_one(
-    played: list[tuple[int, str, int]], size: int
-) -> None:
+def test_each_partition_ends_with_exactly_one_reader(played: list[tuple[int, str, int]], size: int) -> None:
     crowd = Crowd()
     for number, act, choice in played:
         crowd.play(number % size, act, choice)
@@ -191,7 +181,6 @@ def test_no_partition_has_two_readers_and_in_the_end_each_has_one(
 
 
 def check(course: Course, clients: Any) -> None:
-    """No member of the group reads what another one reads, or holds in the eyes of the group."""
     members = course.group.members
     reading: dict[PartitionId, str] = {}
     for client in clients:
@@ -215,7 +204,6 @@ MOST_BEATS = 5
 
 
 def beats_until_shared(course: Course, clients: list[Client]) -> int:
-    """Let all members send heartbeats in turns until all is shared; how many each of them sent."""
     for beats in range(1, 30):
         for client in clients:
             client.beat()
@@ -229,7 +217,6 @@ def beats_until_shared(course: Course, clients: list[Client]) -> int:
 
 
 def bury(course: Course, client: Client, clients: list[Client]) -> None:
-    """Let one die, and continue with the rest until its session is over."""
     clients.remove(client)
     for _ in range(int(TIMES.session / TIMES.interval) + 1):
         assert client.name in course.group.members
@@ -240,8 +227,8 @@ def bury(course: Course, client: Client, clients: list[Client]) -> None:
             return
 
 
-def test_a_member_that_never_heard_of_a_partition_that_it_must_give_up_hears_of_it_first() -> None:
-    """It would have nothing to say otherwise: it never had it, and its heartbeats say that nothing changed."""
+def test_member_first_hears_of_a_partition_it_must_revoke() -> None:
+    """Its heartbeats would say that nothing changed."""
     course = Course()
     course.two()
     everything, own = places(ORDERS, 0, 1, 2, 3), places(ORDERS, 2, 3)
@@ -270,7 +257,7 @@ def test_who_never_says_that_it_knows_is_let_go() -> None:
 
 
 def test_members_whose_answers_come_too_late_hold_up_nobody() -> None:
-    """librdkafka sends the same request again, which doesn't say everything."""
+    """librdkafka sends the same request again, which isn't full."""
     course = Course(topics=topics(orders=PARTITIONS))
     clients = [Client(course, f"m{number:02}") for number in range(MEMBERS)]
     assert beats_until_shared(course, clients) <= MOST_BEATS
