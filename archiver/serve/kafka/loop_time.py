@@ -42,7 +42,7 @@ class LoopTime:
     def __init__(self, *, share: float = 0.25, clock: Callable[[], float] = time.perf_counter) -> None:
         """`share` is one payer's part in the long run.
 
-        Budgets grow by wall time, and so does the measure of work: a loop that gets a fifth of a core has a fifth to share.
+        Budgets grow by wall time, which also measures work: a loop that gets a fifth of a core has a fifth to share.
         Reading a thread's CPU time takes five times as long, too.
         """
         self.budgets = LoopBudgets(share)
