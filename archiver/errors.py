@@ -288,4 +288,4 @@ class LocalStackError(ArchiverError): ...
 
 def blamed_file(error: ContextError, paths: Collection[str]) -> str | None:
     """The file that an error names, so that a job can continue with the rest."""
-    return next((each for each in error.context.values() if isinstance(each, str) and each in paths), None)
+    return next((value for value in error.context.values() if isinstance(value, str) and value in paths), None)

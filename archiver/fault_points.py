@@ -78,15 +78,15 @@ _KNOWN: Final = (*FaultPoint, *TransferPoint, *AuditPoint, *RemovalPoint, *Journ
 
 def pass_point(point: FaultPoint | TransferPoint | AuditPoint | RemovalPoint | JournalPoint | IntakePoint) -> None:
     """Raises ConfigError and InjectedFault."""
-    wanted = os.environ.get(VARIABLE)
-    if wanted is None:
+    setting = os.environ.get(VARIABLE)
+    if setting is None:
         return
-    fault = _FAULT.fullmatch(wanted)
+    fault = _FAULT.fullmatch(setting)
     if fault is None or fault["point"] not in _KNOWN:
         raise ConfigError(
             f"{VARIABLE} is POINT:kill, :raise, :pause or :stop, with @n for the n-th passage",
-            value=wanted,
-            points=[str(known) for known in _KNOWN],
+            value=setting,
+            points=[str(name) for name in _KNOWN],
         )
     if fault["point"] != point:
         return

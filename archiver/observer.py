@@ -35,16 +35,16 @@ def all_of(*observers: Observer[E]) -> Observer[E]:
             tell_each(event)
 
     def tell_each(event: E) -> None:
-        for each in tuple(working):
+        for observer in tuple(working):
             try:
-                each(event)
+                observer(event)
             except Exception:  # noqa: BLE001 - it is logged with its traceback
-                if each in working:  # it may have failed before, inside this very call
-                    working.remove(each)
+                if observer in working:  # it may have failed before, inside this very call
+                    working.remove(observer)
                 _LOG.exception(
                     "an observer failed at %s and is told nothing more; the work itself goes on: %s",
                     type(event).__name__,
-                    getattr(each, "__qualname__", type(each).__qualname__),
+                    getattr(observer, "__qualname__", type(observer).__qualname__),
                 )
 
     return tell

@@ -156,10 +156,10 @@ def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) ->
                 turn = player.turn()
                 turns[name].append(turn)
                 print(f"{name}: {turn['cpu_seconds']:.2f} CPU s, {turn['wall_seconds']:.1f} s", flush=True)
-    found = {name: summary(taken) for name, taken in turns.items()}
-    show(found)
+    summaries = {name: summary(taken) for name, taken in turns.items()}
+    show(summaries)
     if options.json:
-        options.json.write_text(json.dumps(found | {"turns": turns}, indent=2) + "\n")
+        options.json.write_text(json.dumps(summaries | {"turns": turns}, indent=2) + "\n")
 
 
 def show(found: dict[str, dict[str, Any]]) -> None:
@@ -167,18 +167,20 @@ def show(found: dict[str, dict[str, Any]]) -> None:
     for heading in ("", "CPU", "least to most", "wall", "CPU ratio", "wall ratio", "MiB", "B a record"):
         table.add_column(heading, justify="right" if heading else "left")
     ours = found.get("archiver")
-    for name, each in found.items():
-        ratios = [f"{each[key] / ours[key]:.2f}x" if ours else "" for key in ("cpu_seconds", "wall_seconds")]
-        spread = "{} to {}".format(*each["cpu_spread"])
-        memory = f"{each['memory'] / MIB:,.0f}"
-        stored = f"{each['notes']['file_bytes'] / each['records']:.2f}" if "file_bytes" in each["notes"] else ""
-        table.add_row(name, str(each["cpu_seconds"]), spread, str(each["wall_seconds"]), *ratios, memory, stored)
+    for name, figures in found.items():
+        ratios = [f"{figures[key] / ours[key]:.2f}x" if ours else "" for key in ("cpu_seconds", "wall_seconds")]
+        spread = "{} to {}".format(*figures["cpu_spread"])
+        memory = f"{figures['memory'] / MIB:,.0f}"
+        stored = (
+            f"{figures['notes']['file_bytes'] / figures['records']:.2f}" if "file_bytes" in figures["notes"] else ""
+        )
+        table.add_row(name, str(figures["cpu_seconds"]), spread, str(figures["wall_seconds"]), *ratios, memory, stored)
     console = Console(width=None if Console().is_terminal else 120)
     console.print(table)
-    for name, each in found.items():
-        console.print(f"{name}, the last turn: CPU seconds by process {each['split']} {each['notes'] or ''}")
-        if each["profile"]:
-            show_profile(console, name, each["profile"])
+    for name, figures in found.items():
+        console.print(f"{name}, the last turn: CPU seconds by process {figures['split']} {figures['notes'] or ''}")
+        if figures["profile"]:
+            show_profile(console, name, figures["profile"])
 
 
 def show_profile(console: Console, name: str, profile: dict[str, float]) -> None:
@@ -186,7 +188,7 @@ def show_profile(console: Console, name: str, profile: dict[str, float]) -> None
     for heading in ("stage", "seconds", "share"):
         table.add_column(heading, justify="left" if heading == "stage" else "right")
     whole = sum(profile.values())
-    for stage, seconds in sorted(profile.items(), key=lambda one: -one[1]):
+    for stage, seconds in sorted(profile.items(), key=lambda item: -item[1]):
         table.add_row(stage, f"{seconds:.3f}", f"{seconds / whole:.0%}")
     console.print(table)
 

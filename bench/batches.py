@@ -45,21 +45,21 @@ def read_records(archive: TopicArchive) -> int:
 
 def fetch_all(archive: TopicArchive, max_bytes: int, codec: Codec) -> int:
     with ArchivedBatches(archive) as source:
-        return sum(found.size for found in fetches(source, max_bytes, compression=codec))
+        return sum(response.size for response in fetches(source, max_bytes, compression=codec))
 
 
 def fetch_anywhere(archive: TopicArchive, max_bytes: int) -> int:
     end = archive.end(0)
     with ArchivedBatches(archive, BatchOptions(open_streams=0)) as source:
-        cursors = [BatchCursor(partition=0, offset=place * end // PLACES) for place in range(PLACES)]
+        cursors = [BatchCursor(partition=0, offset=index * end // PLACES) for index in range(PLACES)]
         return sum(source.fetch(cursor, max_bytes, compression=Codec.NONE).size for cursor in cursors)
 
 
 def sides(archive: TopicArchive, log: bytes, max_bytes: int) -> dict[str, Callable[[], int]]:
     objects = [
-        (each.timestamp, each.key, each.value, list(each.headers))
+        (record.timestamp, record.key, record.value, list(record.headers))
         for batch in iter(MemoryRecords(log).next_batch, None)
-        for each in batch
+        for record in batch
     ]
 
     def fetched(codec: Codec) -> Callable[[], int]:
@@ -77,14 +77,14 @@ def sides(archive: TopicArchive, log: bytes, max_bytes: int) -> dict[str, Callab
 
 
 def measured(turns: dict[str, Callable[[], int]], rounds: int) -> dict[str, list[tuple[float, float]]]:
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in turns}
     for _ in range(rounds):
         for name, run in turns.items():
             gc.collect()
             wall, cpu = time.perf_counter(), time.process_time()
             run()
-            found[name].append((time.perf_counter() - wall, time.process_time() - cpu))
-    return found
+            times[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    return times
 
 
 def main() -> None:
@@ -98,16 +98,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="batches-") as folder:
         files = max(1, round(options.megabytes / FILE_MB))
         archive = archived(Path(folder), log, end=count, files=files).archive()
-        found = read_records(archive), fetch_all(archive, options.fetch, Codec.NONE)
-        if found != (count, len(log)):
-            raise AssertionError(found, count, len(log))
+        totals = read_records(archive), fetch_all(archive, options.fetch, Codec.NONE)
+        if totals != (count, len(log)):
+            raise AssertionError(totals, count, len(log))
         times = measured(sides(archive, log, options.fetch), options.rounds)
     table = Table(title=f"{len(log) / 1e6:.0f} MB in {count // RECORDS:,} batches; median of {options.rounds}")
     for heading in ("side", "wall s", "CPU s", "MB/s", "MB/s of CPU"):
         table.add_column(heading, justify="left" if heading == "side" else "right")
     results: list[dict[str, Any]] = []
     for name, taken in times.items():
-        wall, cpu = (statistics.median(each) for each in zip(*taken, strict=True))
+        wall, cpu = (statistics.median(values) for values in zip(*taken, strict=True))
         size = PLACES * options.fetch if name == "from anywhere" else len(log)
         results.append({"side": name, "wall": wall, "cpu": cpu, "mb": size / 1e6})
         table.add_row(name, f"{wall:.3f}", f"{cpu:.3f}", f"{size / wall / 1e6:,.0f}", f"{size / cpu / 1e6:,.0f}")

@@ -68,9 +68,9 @@ class Shop:
 
     @classmethod
     def filled(cls, endpoints: Endpoints, folder: Path, records: int) -> Shop:
-        found = FileDescriptorSet()
-        message_type().file.CopyToProto(found.file.add())
-        (folder / "shop.binpb").write_bytes(found.SerializeToString())
+        descriptors = FileDescriptorSet()
+        message_type().file.CopyToProto(descriptors.file.add())
+        (folder / "shop.binpb").write_bytes(descriptors.SerializeToString())
         topic = unique("orders")
         create_topic(endpoints.bootstrap_servers, topic, PARTITIONS)
         produce(endpoints.bootstrap_servers, topic, records)
@@ -149,15 +149,15 @@ def spark(shop: Shop, config: Config, engine: SparkEngine, side: str) -> Turn:
     cpu, started = _cpu(jvm), time.monotonic()
     engine.session.sql(call).collect()
     cpu, seconds = _cpu(jvm) - cpu, time.monotonic() - started
-    found = turn(side, cpu, seconds, shop, config)
+    result = turn(side, cpu, seconds, shop, config)
     loaded = servers.catalog().load_table(table)
     back = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=before.snapshot_id)
     servers.catalog().commit_table(loaded, (AssertTableUUID(uuid=loaded.metadata.table_uuid),), (back,))
-    return found
+    return result
 
 
 def _jvm() -> psutil.Process:
-    return next(each for each in psutil.Process().children(recursive=True) if each.name() == "java")
+    return next(process for process in psutil.Process().children(recursive=True) if process.name() == "java")
 
 
 def _cpu(process: psutil.Process) -> float:
@@ -178,7 +178,7 @@ def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> 
         for number in range(options.rounds + 1):
             turns.append([side() for side in (sides if number % 2 else sides[::-1])])
             print(f"round {number}: {', '.join(f'{t.side} {t.cpu_seconds:.1f} s' for t in turns[-1])}", flush=True)
-    return count, size, before, [one for each in turns[1:] for one in each]
+    return count, size, before, [result for pair in turns[1:] for result in pair]
 
 
 def main() -> None:
@@ -205,23 +205,23 @@ def main() -> None:
             str(turn.files),
             f"{turn.size_bytes / 1e6:.1f} ({turn.size_bytes / size - 1:+.1%})",
             f"{turn.replay_seconds:.1f}",
-            "yes" if all(each.digest == before.digest for each in turns if each.side == side) else "NO",
+            "yes" if all(result.digest == before.digest for result in turns if result.side == side) else "NO",
         )
     Console(width=None if Console().is_terminal else 120).print(shown)
     if options.json:
-        found = {
+        report = {
             "files": count,
             "megabytes": megabytes,
             "replay": asdict(before),
             "turns": [asdict(turn) for turn in turns],
         }
-        options.json.write_text(json.dumps(found, indent=1))
+        options.json.write_text(json.dumps(report, indent=1))
 
 
 def _median(turns: list[Turn], side: str) -> Turn:
-    those = [turn for turn in turns if turn.side == side]
-    middle = statistics.median_low(turn.cpu_seconds for turn in those)
-    return next(turn for turn in those if turn.cpu_seconds == middle)
+    matching = [turn for turn in turns if turn.side == side]
+    middle = statistics.median_low(turn.cpu_seconds for turn in matching)
+    return next(turn for turn in matching if turn.cpu_seconds == middle)
 
 
 if __name__ == "__main__":

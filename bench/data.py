@@ -79,15 +79,15 @@ def send(bootstrap: str, topic: str, some: Iterable[Order]) -> None:
             failures.append(error)
 
     producer = Producer({"bootstrap.servers": bootstrap, **PRODUCER})
-    for each in some:
+    for row in some:
         while True:
             try:
                 producer.produce(
                     topic,
-                    key=each.key,
-                    value=each.value,
-                    timestamp=each.timestamp,
-                    headers=list(each.headers),
+                    key=row.key,
+                    value=row.value,
+                    timestamp=row.timestamp,
+                    headers=list(row.headers),
                     on_delivery=told,
                 )
                 break
@@ -109,7 +109,7 @@ def main() -> None:
         produce(options.bootstrap_servers, options.topic, options.records)
         print(f"{options.records:,} orders in {options.topic}")
         return
-    sizes = [len(each.value) for each in orders(min(options.records, 10_000))]
+    sizes = [len(row.value) for row in orders(min(options.records, 10_000))]
     print(f"{len(sizes):,} orders of {sum(sizes) / len(sizes):.0f} bytes, {min(sizes)} to {max(sizes)}")
 
 

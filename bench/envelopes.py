@@ -73,8 +73,8 @@ def main() -> None:
     for _ in range(options.turns):
         for name, (values, lists) in cases.items():
             started = time.process_time()
-            found = reader.read(values, lists)
-            MAPPING.decode(values, which=found.which, prefix_lengths=found.lengths)
+            envelopes = reader.read(values, lists)
+            MAPPING.decode(values, which=envelopes.which, prefix_lengths=envelopes.lengths)
             seconds[name].append(time.process_time() - started)
     table = Table("envelopes", "median ms", "least ms", title=f"{count:,} records")
     for name, times in seconds.items():

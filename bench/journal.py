@@ -34,7 +34,7 @@ def measure(journal: TableJournal, commits: int, partitions: int) -> None:
     began = time.time() - HOURS * 3_600 - commits / 1_000
 
     def write(number: int) -> None:
-        ranges = [_range(each, number) for each in range(partitions)]
+        ranges = [_range(partition, number) for partition in range(partitions)]
         journal.keep_commit(str(ULID.from_timestamp(began + number / 1_000)), ranges)
 
     with ThreadPoolExecutor(WRITERS) as pool:
@@ -53,26 +53,26 @@ def report(name: str, journal: TableJournal) -> int:
     listed = journal.objects.list(str(journal.folder))
     list_seconds = median(journal.commits.listed)
     read_seconds = median(lambda: sum(1 for _ in journal.commits.read()))
-    size = sum(each.size for each in listed)
+    size = sum(entry.size for entry in listed)
     print(f"{name:>8} {len(listed):>8,} {size:>11,} {list_seconds:>8.3f} s {read_seconds:>8.3f} s", flush=True)
     return hash(tuple((range_.id, range_.partition, range_.offsets, range_.digest) for range_ in journal.read().ranges))
 
 
 def median(call: Callable[[], object]) -> float:
-    found = []
+    times = []
     for _ in range(ROUNDS):
         started = time.perf_counter()
         call()
-        found.append(time.perf_counter() - started)
-    return statistics.median(found)
+        times.append(time.perf_counter() - started)
+    return statistics.median(times)
 
 
 def _range(partition: int, number: int) -> TranslatedRange:
-    one = span(partition, number * 100, number * 100 + 100)
-    name = f"{one.id.lower()}.parquet"
+    range_ = span(partition, number * 100, number * 100 + 100)
+    name = f"{range_.id.lower()}.parquet"
     path = f"s3://lake/warehouse/kafka/orders-{UUID(int=7)}/data/ingest_day=2026-11-23/orders-{partition}-{name}"
     digest = digest_text(hash((partition, number)) % (1 << 128))
-    return replace(one, files=tuple(replace(file, path=path, digest=digest) for file in one.files))
+    return replace(range_, files=tuple(replace(file, path=path, digest=digest) for file in range_.files))
 
 
 if __name__ == "__main__":

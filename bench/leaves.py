@@ -51,8 +51,8 @@ def alone(field: pa.Field, array: pa.Array, steps: Sequence[str]) -> tuple[pa.Fi
         field_below, below = alone(array.type.value_field, below, steps[taken:])
         made = pa.ListArray.from_arrays(array.offsets, below, type=pa.list_(field_below))
     else:
-        found = array.type.field(array.type.get_field_index(steps[0]))
-        field_below, below = alone(found, below, steps[taken:])
+        inner = array.type.field(array.type.get_field_index(steps[0]))
+        field_below, below = alone(inner, below, steps[taken:])
         nulls = array.is_null() if array.null_count else None
         made = pa.StructArray.from_arrays([below], fields=[field_below], mask=nulls)
     return pa.field(field.name, made.type, field.nullable), made
@@ -93,13 +93,13 @@ def by_us(batches: Sequence[pa.RecordBatch], plans: Sequence[ColumnPlan]) -> int
 
 
 def seconds(*works: Callable[[], object], turns: int) -> list[list[float]]:
-    found: list[list[float]] = [[] for _ in works]
+    times: list[list[float]] = [[] for _ in works]
     for _ in range(turns):
-        for place, work in enumerate(works):
+        for index, work in enumerate(works):
             started = time.process_time()
             work()
-            found[place].append(time.process_time() - started)
-    return found
+            times[index].append(time.process_time() - started)
+    return times
 
 
 def costs(batches: Sequence[pa.RecordBatch], plan: ColumnPlan, column: Column, turns: int) -> tuple[float, float]:
@@ -129,28 +129,28 @@ def main() -> None:
     layout = SegmentLayout.of_mapping(row, {})
     leaves = leaves_of(layout.schema)
     encodings = choose_encodings(leaves, rows.slice(0, SAMPLE).combine_chunks().to_batches()[0])
-    counted = frozenset(one for one, mode in measured_modes(leaves, layout.table_properties).items() if mode.counts)
+    counted = frozenset(leaf for leaf, mode in measured_modes(leaves, layout.table_properties).items() if mode.counts)
     plans = column_plans(leaves, encodings, LEVEL, counted=counted)
     scale = 1e6 / rows.num_rows
     options = options_of(plans)
     ours, arrows = seconds(lambda: by_us(batches, plans), lambda: by_arrow(rows, options), turns=given.turns)
     sizes = by_us(batches, plans) / rows.num_rows, by_arrow(rows, options) / rows.num_rows
     columns = planned_columns(rows.schema, plans)
-    found = {plan: costs(batches, plan, column, given.turns) for plan, column in zip(plans, columns, strict=True)}
+    figures = {plan: costs(batches, plan, column, given.turns) for plan, column in zip(plans, columns, strict=True)}
 
     table = Table(title="CPU seconds for a million records")
     for heading in ("column", "ours", "pyarrow's"):
         table.add_column(heading, justify="left" if heading == "column" else "right")
-    for plan in sorted(plans, key=lambda plan: -found[plan][0])[: given.top]:
-        table.add_row(plan.leaf.path, *(f"{each:.3f}" for each in found[plan]))
+    for plan in sorted(plans, key=lambda plan: -figures[plan][0])[: given.top]:
+        table.add_row(plan.leaf.path, *(f"{value:.3f}" for value in figures[plan]))
     groups = {
         "all below lists and maps": [plan for plan in plans if plan.leaf.is_repeated],
         "all with one value": [plan for plan in plans if plan.leaf.index in encodings.constant],
         "all, each alone": list(plans),
     }
     for name, members in groups.items():
-        table.add_row(name, *(f"{sum(found[plan][side] for plan in members):.3f}" for side in (0, 1)))
-    spread = [f"{scale * statistics.median(each):.3f} ({scale * min(each):.3f})" for each in (ours, arrows)]
+        table.add_row(name, *(f"{sum(figures[plan][side] for plan in members):.3f}" for side in (0, 1)))
+    spread = [f"{scale * statistics.median(value):.3f} ({scale * min(value):.3f})" for value in (ours, arrows)]
     table.add_row("all together, median (least)", *spread)
     table.add_row("bytes a record", *(f"{size:.2f}" for size in sizes))
     Console(width=None if Console().is_terminal else 120).print(table)

@@ -39,9 +39,9 @@ MIB = 1 << 20
 
 
 def config(endpoints: Endpoints, folder: Path, topic: str, way: str) -> Path:
-    found = FileDescriptorSet()
-    message_type().file.CopyToProto(found.file.add())
-    (folder / "shop.binpb").write_bytes(found.SerializeToString())
+    descriptors = FileDescriptorSet()
+    message_type().file.CopyToProto(descriptors.file.add())
+    (folder / "shop.binpb").write_bytes(descriptors.SerializeToString())
     value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(folder / "shop.binpb")}
     return Stack(endpoints, folder).config({topic: {"value": value}}, archive=WAYS[way], spark={"master": SLOTS})
 
@@ -63,7 +63,7 @@ def ran(words: list[str], path: Path, log: Path) -> Peaks:
 
 def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> list[dict[str, Any]]:
     parts = batches(Codec.named(options.codec))
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for megabytes in options.megabytes:
         topic = unique("backlog")
         records = fill(endpoints.bootstrap_servers, topic, parts, megabytes * 10**6)
@@ -71,19 +71,19 @@ def measure(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> 
             started = time.monotonic()
             log = folder / f"{topic}-{way}.log"
             peaks = ran(["archive", topic, "--once"], config(endpoints, folder, topic, way), log)
-            found.append(
+            results.append(
                 {"way": way, "megabytes": megabytes, "records": records}
                 | {"seconds": round(time.monotonic() - started, 1)}
                 | vars(peaks)
             )
             print(f"{way}, {megabytes} MB: {peaks.proportional / MIB:,.0f} MiB", flush=True)
-    return found
+    return results
 
 
 def measure_compaction(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for count in options.files:
-        for way in ("in order", *(f"overlapping, {each}" for each in options.memory)):
+        for way in ("in order", *(f"overlapping, {megabytes}" for megabytes in options.memory)):
             servers, path, topic = inputs.archived(endpoints, folder, files=count, megabytes=options.each)
             if way != "in order":
                 inputs.interleaved(servers, path, topic)
@@ -96,27 +96,27 @@ def measure_compaction(options: argparse.Namespace, endpoints: Endpoints, folder
             left, after = inputs.files_of(servers, path, topic)
             if left != 1:
                 raise RuntimeError(f"{files} files became {left}")
-            found.append(
+            results.append(
                 {"way": way, "files": files, "megabytes": size // 10**6, "after": after // 10**6, "seconds": seconds}
                 | vars(peaks)
             )
             print(f"{way}, {files} files, {size / 1e6:,.0f} MB: {peaks.proportional / MIB:,.0f} MiB", flush=True)
-    return found
+    return results
 
 
 def show_compaction(found: list[dict[str, Any]]) -> None:
     table = Table(title="Peak memory of a compaction with one task, MiB")
     for heading in ("way", "files", "MB", "seconds", "sum", "driver, JVM, workers then", "workers alone"):
         table.add_column(heading, justify="left" if heading == "way" else "right")
-    for each in sorted(found, key=lambda one: (one["way"], one["megabytes"])):
+    for result in sorted(found, key=lambda entry: (entry["way"], entry["megabytes"])):
         table.add_row(
-            each["way"],
-            f"{each['files']:,}",
-            f"{each['megabytes']:,}",
-            str(each["seconds"]),
-            f"{each['proportional'] / MIB:,.0f}",
-            ", ".join(f"{each['split'].get(kind, 0) / MIB:,.0f}" for kind in ("driver", "JVM", "workers")),
-            f"{each['alone'].get('workers', 0) / MIB:,.0f}",
+            result["way"],
+            f"{result['files']:,}",
+            f"{result['megabytes']:,}",
+            str(result["seconds"]),
+            f"{result['proportional'] / MIB:,.0f}",
+            ", ".join(f"{result['split'].get(kind, 0) / MIB:,.0f}" for kind in ("driver", "JVM", "workers")),
+            f"{result['alone'].get('workers', 0) / MIB:,.0f}",
         )
     Console(width=None if Console().is_terminal else 120).print(table)
 
@@ -125,18 +125,18 @@ def show(found: list[dict[str, Any]]) -> None:
     table = Table(title="Peak memory of the archive job, MiB")
     for heading in ("way", "MB of log", "records", "seconds", "sum", "growth", "driver, JVM, workers then", "resident"):
         table.add_column(heading, justify="left" if heading == "way" else "right")
-    for each in sorted(found, key=lambda one: (one["way"], one["megabytes"])):
-        least = min((one for one in found if one["way"] == each["way"]), key=lambda one: one["megabytes"])
-        split = ", ".join(f"{each['split'].get(kind, 0) / MIB:,.0f}" for kind in ("driver", "JVM", "workers"))
+    for result in sorted(found, key=lambda entry: (entry["way"], entry["megabytes"])):
+        least = min((entry for entry in found if entry["way"] == result["way"]), key=lambda entry: entry["megabytes"])
+        split = ", ".join(f"{result['split'].get(kind, 0) / MIB:,.0f}" for kind in ("driver", "JVM", "workers"))
         table.add_row(
-            each["way"],
-            f"{each['megabytes']:,}",
-            f"{each['records']:,}",
-            str(each["seconds"]),
-            f"{each['proportional'] / MIB:,.0f}",
-            f"{each['proportional'] / least['proportional'] - 1:+.1%}",
+            result["way"],
+            f"{result['megabytes']:,}",
+            f"{result['records']:,}",
+            str(result["seconds"]),
+            f"{result['proportional'] / MIB:,.0f}",
+            f"{result['proportional'] / least['proportional'] - 1:+.1%}",
             split,
-            f"{each['resident'] / MIB:,.0f}",
+            f"{result['resident'] / MIB:,.0f}",
         )
     Console(width=None if Console().is_terminal else 120).print(table)
 
@@ -154,10 +154,10 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="a file for all the numbers")
     options = parser.parse_args()
     with stack(options.stack) as endpoints, tempfile.TemporaryDirectory(prefix="archiver-bench-") as folder:
-        found = (measure if options.job == "archive" else measure_compaction)(options, endpoints, Path(folder))
-    (show if options.job == "archive" else show_compaction)(found)
+        results = (measure if options.job == "archive" else measure_compaction)(options, endpoints, Path(folder))
+    (show if options.job == "archive" else show_compaction)(results)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=2) + "\n")
+        options.json.write_text(json.dumps(results, indent=2) + "\n")
 
 
 if __name__ == "__main__":

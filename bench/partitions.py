@@ -77,7 +77,7 @@ def main() -> None:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        found: dict[str, list[float]] = {}
+        times: dict[str, list[float]] = {}
         sizes: dict[str, str] = {}
         every = tasks(folder, asked.records)
         for turn in range(asked.rounds + 1):
@@ -86,9 +86,9 @@ def main() -> None:
                 files = [file for range_ in result.ranges for file in range_.files]
                 sizes[name] = f"{len(files)} files, {sum(file.size_bytes for file in files) / 1e6:.2f} MB"
                 if turn:
-                    found.setdefault(name, []).append(seconds)
-        base = statistics.median(found["day"])
-        for name, seconds in found.items():
+                    times.setdefault(name, []).append(seconds)
+        base = statistics.median(times["day"])
+        for name, seconds in times.items():
             middle = statistics.median(seconds)
             spread = f"{min(seconds):.2f} to {max(seconds):.2f}"
             print(f"{name:14} {middle:6.2f} s ({spread}), {middle / base:4.2f} of day alone; {sizes[name]}")

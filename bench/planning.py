@@ -31,18 +31,18 @@ from archiver.storage.segment import RowRange
 
 def timed(name: str, call: Callable[[], Any]) -> Any:
     started, used = time.perf_counter(), time.process_time()
-    found = call()
+    result = call()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     seconds, cpu = time.perf_counter() - started, time.process_time() - used
     print(f"  {name:<46} {seconds:>9.3f} s {cpu:>9.3f} s CPU {peak:>8,.0f} MiB peak", flush=True)
-    return found
+    return result
 
 
 def columns(table: Table, grown: Table, files: int, spool: Path) -> None:
     reader = ManifestReader(cache=PlanCache.below(spool))
     timed("imports alone", lambda: None)
-    found = timed("every manifest", lambda: reader.files(table))
-    print(f"  {found.columns.get_total_buffer_size() / len(found):.0f} bytes a file kept")
+    listing = timed("every manifest", lambda: reader.files(table))
+    print(f"  {listing.columns.get_total_buffer_size() / len(listing):.0f} bytes a file kept")
     again = timed("refresh: one manifest of many is new", lambda: reader.files(grown))
     snapshot = TopicSnapshot(snapshot_id=1, files=again, next_offsets={}, storage=None)  # type: ignore[arg-type]
     last = files // PARTITIONS

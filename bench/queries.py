@@ -49,7 +49,7 @@ def sought_of(count: int, copies: int) -> Sought:
 
 
 def plain(rows: Rows) -> Rows:
-    return sorted(tuple(round(each, 6) if isinstance(each, float) else each for each in row) for row in rows)
+    return sorted(tuple(round(value, 6) if isinstance(value, float) else value for value in row) for row in rows)
 
 
 def told(seconds: list[float]) -> str:
@@ -58,7 +58,7 @@ def told(seconds: list[float]) -> str:
 
 def lines(costs: dict[str, list[Cost]]) -> list[str]:
     return [
-        told([getattr(each, kind) for each in costs[layout]])
+        told([getattr(cost, kind) for cost in costs[layout]])
         for layout in LAYOUTS
         for kind in ("wall_seconds", "cpu_seconds")
     ]
@@ -112,13 +112,13 @@ def main() -> None:
         shown = Table(title=f"{count:,} flights, seconds: median (least to most)")
         for heading in ("engine", "question", *(f"{layout}, {kind}" for layout in LAYOUTS for kind in ("wall", "CPU"))):
             shown.add_column(heading)
-        known: dict[str, Rows] = {}
+        answers: dict[str, Rows] = {}
         for name in options.engine or ENGINES:
             with engine(name, stack, folder, sought) as ask:
                 for question in QUESTIONS:
-                    found = lines(compared(ask, question, tables, options.turns, known))
-                    shown.add_row(name, question.title, *found)
-                    print(name, question.title, *found, f"load {os.getloadavg()[0]:.0f}", sep=" | ", flush=True)
+                    cells = lines(compared(ask, question, tables, options.turns, answers))
+                    shown.add_row(name, question.title, *cells)
+                    print(name, question.title, *cells, f"load {os.getloadavg()[0]:.0f}", sep=" | ", flush=True)
         Console(width=None if Console().is_terminal else 170).print(shown)
 
 

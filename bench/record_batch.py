@@ -37,10 +37,10 @@ ENOUGH = 3.0  # seconds after which a slow side stops early
 
 def batch(base_offset: int, codec: int, draw: random.Random) -> bytes:
     builder = AioBuilder(2, codec, 0, -1, -1, -1, 1 << 30)
-    for place in range(RECORDS):
+    for index in range(RECORDS):
         value = draw.randbytes(90) + b"a value that repeats itself " * 4
         key = b"key-%08d" % draw.randrange(1000)
-        builder.append(place, 1_700_000_000_000 + place, key, value, [("trace", b"0123456789")])
+        builder.append(index, 1_700_000_000_000 + index, key, value, [("trace", b"0123456789")])
     return base_offset.to_bytes(8, "big") + bytes(builder.build())[8:]
 
 
@@ -53,10 +53,10 @@ def batches(codec: str, size: int) -> tuple[bytes, int]:
 
 def read_by(records: Any) -> int:
     seen = 0
-    while (each := records.next_batch()) is not None:
-        if not each.validate_crc():
+    while (chunk := records.next_batch()) is not None:
+        if not chunk.validate_crc():
             raise AssertionError
-        for record in each:
+        for record in chunk:
             _touch(record.offset, record.timestamp, record.key, record.value, record.headers)
             seen += 1
     return seen
@@ -68,8 +68,8 @@ def _touch(*_: Any) -> None: ...
 def write_by(builder: Any, codec: int, records: list[tuple[int, bytes | None, bytes | None, Any]]) -> int:
     for first in range(0, len(records), RECORDS):
         batch = builder(2, codec, 0, -1, -1, -1, 1 << 30)
-        for place, (timestamp, key, value, headers) in enumerate(records[first : first + RECORDS]):
-            batch.append(place, timestamp, key, value, headers)
+        for index, (timestamp, key, value, headers) in enumerate(records[first : first + RECORDS]):
+            batch.append(index, timestamp, key, value, headers)
         batch.build()
     return len(records)
 
@@ -78,9 +78,9 @@ def sides(data: bytes, count: int) -> dict[str, Callable[[], int]]:
     columns = decode_batches(data, start_offset=0, end_offset=count).records
     codec = KafkaPythonRecords(data).next_batch().compression_type
     objects = [
-        (each.timestamp, each.key, each.value, list(each.headers))
+        (record.timestamp, record.key, record.value, list(record.headers))
         for batch in iter(AioRecords(data).next_batch, None)
-        for each in batch
+        for record in batch
     ]
     turns = {
         "archiver": lambda: int(decode_batches(data, start_offset=0, end_offset=count).records.num_rows),
@@ -154,7 +154,7 @@ def main() -> None:
             name: result(name, taken, seconds[OURS[name.endswith("encode")]], size=len(plain), count=count)
             for name, taken in seconds.items()
         }
-        results += [{"codec": codec} | found for found in line.values()]
+        results += [{"codec": codec} | outcome for outcome in line.values()]
         table.add_row(codec, *(cell(line.get(name)) for name in SIDES))
     Console(width=None if Console().is_terminal else 140).print(table)
     if options.json:

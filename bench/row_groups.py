@@ -67,7 +67,7 @@ def medians(paths: dict[int, Path], turns: int, ask: Callable[[Path], Any]) -> d
             ask(path)
             if turn:
                 seconds[rows].append(time.process_time() - started)
-    return {rows: statistics.median(found) for rows, found in seconds.items()}
+    return {rows: statistics.median(times) for rows, times in seconds.items()}
 
 
 def main() -> None:
@@ -83,17 +83,17 @@ def main() -> None:
         paths = {rows: Path(folder) / f"{rows}.parquet" for rows in ROWS}
         wrote = {rows: written(row, batches, path, rows) for rows, path in paths.items()}
         table.add_row("MB", *(f"{path.stat().st_size / 1e6:.1f}" for path in paths.values()))
-        table.add_row("writing, s", *(f"{each:.2f}" for each in wrote.values()))
+        table.add_row("writing, s", *(f"{value:.2f}" for value in wrote.values()))
         for name, query in DUCKDB.items():
-            found = medians(
+            by_size = medians(
                 paths, options.turns, lambda path, query=query: connection.sql(query.format(path)).fetchall()
             )
-            table.add_row(f"{name}, ms", *(f"{each * 1000:.0f}" for each in found.values()))
+            table.add_row(f"{name}, ms", *(f"{value * 1000:.0f}" for value in by_size.values()))
         mean = field("val.arrival.delay_minutes").mean()
-        found = medians(
+        by_size = medians(
             paths, options.turns, lambda path: pl.scan_parquet(path).group_by(field("val.carrier")).agg(mean).collect()
         )
-        table.add_row("Polars: mean over all, ms", *(f"{each * 1000:.0f}" for each in found.values()))
+        table.add_row("Polars: mean over all, ms", *(f"{value * 1000:.0f}" for value in by_size.values()))
     Console(width=None if Console().is_terminal else 120).print(table)
 
 

@@ -79,29 +79,29 @@ def read(address: str, topic: str, ends: dict[int, int], *, backoff: int, ready:
 
 def all_read(address: str, topic: str, ends: dict[int, int], readers: int, backoff: int) -> float:
     ready, over = SPAWN.Barrier(readers + 1), SPAWN.Queue()
-    shares = [{each: end for each, end in ends.items() if each % readers == number} for number in range(readers)]
+    shares = [{item: end for item, end in ends.items() if item % readers == number} for number in range(readers)]
     settings = {"backoff": backoff, "ready": ready, "over": over}
     running = [SPAWN.Process(target=read, args=(address, topic, share), kwargs=settings) for share in shares]
-    for each in running:
-        each.start()
+    for item in running:
+        item.start()
     ready.wait()
     began = time.monotonic()
     ended = max(over.get(timeout=600) for _ in running)
-    for each in running:
-        each.join()
+    for item in running:
+        item.join()
     return ended - began
 
 
 def read_by_java(address: str, topic: str, count: int) -> float:
-    told = java(
+    output = java(
         "org.apache.kafka.tools.ConsumerPerformance",
         *("--bootstrap-server", address, "--topic", topic, "--num-records", str(count), "--group", unique("perf")),
         *("--timeout", "60000"),
     )
-    head, row = (line.split(", ") for line in told.strip().splitlines()[-2:])
-    found = dict(zip(head, row, strict=True))
-    name = next(each for each in found if each.startswith("fetch.time"))
-    return float(found[name]) / 1000
+    head, row = (line.split(", ") for line in output.strip().splitlines()[-2:])
+    columns = dict(zip(head, row, strict=True))
+    name = next(column for column in columns if column.startswith("fetch.time"))
+    return float(columns[name]) / 1000
 
 
 def first_record(address: str, topic: str, offset: int) -> float:
@@ -157,21 +157,21 @@ def archived(endpoints: Endpoints, folder: Path, topic: str) -> Path:
 def serving(config: Path, compression: str) -> Path:
     if compression == ORIGINAL:
         return config
-    other = config.with_name(f"{compression}.toml")
+    path = config.with_name(f"{compression}.toml")
     text = config.read_text()
     line = '"compression" = "{}"'.format
     if text.count(line(ORIGINAL)) != 1:
         raise RuntimeError(f"{config} doesn't say its compression once")
-    other.write_text(text.replace(line(ORIGINAL), line(compression)))
-    other.chmod(0o600)
-    return other
+    path.write_text(text.replace(line(ORIGINAL), line(compression)))
+    path.chmod(0o600)
+    return path
 
 
 def play_first(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
-    topic, broker, wanted = unique("orders"), endpoints.bootstrap_servers, options.first_of
+    topic, broker, size = unique("orders"), endpoints.bootstrap_servers, options.first_of
     create_topic(broker, topic, 1)
     some = tuple(orders(DISTINCT))
-    count = round(wanted / (sum(len(each.value) for each in some) / len(some)))
+    count = round(size / (sum(len(item.value) for item in some) / len(some)))
     began = time.monotonic()
     send(broker, topic, islice(cycle(some), count))
     produced = time.monotonic()
@@ -181,11 +181,11 @@ def play_first(options: argparse.Namespace, endpoints: Endpoints, folder: Path) 
     names = ("broker", "ours, just started", "ours, its second place")
     firsts: dict[str, list[float]] = {name: [] for name in names}
     for number in range(FIRST_RECORDS):
-        first, second = (count // 3 + count * each // (6 * FIRST_RECORDS) for each in (2 * number, 2 * number + 1))
+        first, second = (count // 3 + count * item // (6 * FIRST_RECORDS) for item in (2 * number, 2 * number + 1))
         with server(config, log) as (address, _):
             for name, at, offset in zip(names, (broker, address, address), (first, first, second), strict=True):
                 firsts[name].append(first_record(at, topic, offset))
-    return {"records": count, "bytes": wanted, "seconds": seconds, "turns": [], "first_record": firsts}
+    return {"records": count, "bytes": size, "seconds": seconds, "turns": [], "first_record": firsts}
 
 
 def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dict[str, Any]:
@@ -193,13 +193,15 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
     create_topic(broker, topic, PARTITIONS)
     produce(broker, topic, options.records)
     config = archived(endpoints, folder, topic)
-    servers = {f"ours, {each}" if each != ORIGINAL else "ours": serving(config, each) for each in options.compression}
+    servers = {
+        f"ours, {codec}" if codec != ORIGINAL else "ours": serving(config, codec) for codec in options.compression
+    }
     asking = consumer(broker)
     ends = {number: asking.get_watermark_offsets(TopicPartition(topic, number), 30)[1] for number in range(PARTITIONS)}
     asking.close()
     status = LocalStack(endpoints.directory).status()
     brokers = psutil.Process(next(part.pid for part in status.parts if part.name == "kafka"))
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    times: dict[tuple[str, str], list[tuple[float, float]]] = {}
     log = folder / "server.log"
     count = sum(ends.values())
     for _ in range(options.rounds):
@@ -209,18 +211,18 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
             def turn(address: str, readers: int = readers) -> float:
                 return all_read(address, topic, ends, readers, options.backoff)
 
-            measured(found, (name, "broker"), brokers, lambda turn=turn: turn(broker))
+            measured(times, (name, "broker"), brokers, lambda turn=turn: turn(broker))
             for ours, served in servers.items():
                 with server(served, log) as (address, process):
                     for side in (f"{ours}, cold", f"{ours}, cached"):
-                        measured(found, (name, side), process, lambda turn=turn, address=address: turn(address))
+                        measured(times, (name, side), process, lambda turn=turn, address=address: turn(address))
         if options.java:
-            measured(found, ("Java", "broker"), brokers, lambda: read_by_java(broker, topic, count))
+            measured(times, ("Java", "broker"), brokers, lambda: read_by_java(broker, topic, count))
             for ours, served in servers.items():
                 with server(served, log) as (address, process):
                     for side in (f"{ours}, cold", f"{ours}, cached"):
                         by_java = lambda address=address: read_by_java(address, topic, count)  # noqa: E731
-                        measured(found, ("Java", side), process, by_java)
+                        measured(times, ("Java", side), process, by_java)
     firsts: dict[str, list[float]] = {"broker": [], "ours": []}
     with server(config, log) as (address, _):
         for number in range(FIRST_RECORDS):
@@ -231,7 +233,7 @@ def play(options: argparse.Namespace, endpoints: Endpoints, folder: Path) -> dic
         "records": count,
         "turns": [
             {"clients": name, "side": side, "seconds": [a for a, _ in turns], "cpu": [b for _, b in turns]}
-            for (name, side), turns in found.items()
+            for (name, side), turns in times.items()
         ],
         "first_record": firsts,
     }
@@ -243,20 +245,20 @@ def shown(results: dict[str, Any], console: Console) -> None:
     for heading in ("clients", "side", "records/s", "least to most", "of the broker's", "server CPU s a million"):
         table.add_column(heading, justify="left" if heading in {"clients", "side"} else "right")
     broker: dict[str, float] = {}
-    for each in results["turns"]:
-        rates = [count / seconds for seconds in each["seconds"]]
+    for turn in results["turns"]:
+        rates = [count / seconds for seconds in turn["seconds"]]
         rate = statistics.median(rates)
-        if each["side"] == "broker":
-            broker[each["clients"]] = rate
-        spent = statistics.median(each["cpu"]) / count * MILLION
+        if turn["side"] == "broker":
+            broker[turn["clients"]] = rate
+        spent = statistics.median(turn["cpu"]) / count * MILLION
         spread = f"{min(rates):,.0f} to {max(rates):,.0f}"
-        ratio = f"{rate / broker[each['clients']]:.2f}"
-        table.add_row(each["clients"], each["side"], f"{rate:,.0f}", spread, ratio, f"{spent:.2f}")
+        ratio = f"{rate / broker[turn['clients']]:.2f}"
+        table.add_row(turn["clients"], turn["side"], f"{rate:,.0f}", spread, ratio, f"{spent:.2f}")
     if results["turns"]:
         console.print(table)
     else:
-        told = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in results["seconds"].items())
-        console.print(f"{count:,} records with values of {results['bytes'] / GB:.1f} GB in one partition ({told})")
+        durations = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in results["seconds"].items())
+        console.print(f"{count:,} records with values of {results['bytes'] / GB:.1f} GB in one partition ({durations})")
     for side, seconds in results["first_record"].items():
         took = f"{statistics.median(seconds) * 1000:.0f} ms ({min(seconds) * 1000:.0f} to {max(seconds) * 1000:.0f})"
         console.print(f"first record from the middle, {side}: {took}")

@@ -50,20 +50,20 @@ OF_OURS = (names.RAW, names.ERR, names.PREFIX, names.UNRECOGNIZED)
 def one_partition(count: int) -> pa.RecordBatch:
     kept = [order for order in orders(count) if zlib.crc32(order.key) % PARTITIONS == 0]
     starts, size = [0], 0
-    for row, each in enumerate(kept):
-        size += _wire_bytes(each)
+    for row, record in enumerate(kept):
+        size += _wire_bytes(record)
         if size > BATCH_BYTES:
             starts.append(row)
-            size = _wire_bytes(each)
+            size = _wire_bytes(record)
     bounds = np.append(starts, len(kept))
     places = np.repeat(np.arange(len(starts)), np.diff(bounds))
     constant = {"timestamp_type": 0, "leader_epoch": 0, "producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
     columns: dict[str, Any] = {
         "offset": np.arange(len(kept)),
-        "timestamp": [each.timestamp for each in kept],
-        "key": [each.key for each in kept],
-        "value": [each.value for each in kept],
-        "headers": [[{"key": name.encode(), "value": text} for name, text in each.headers] for each in kept],
+        "timestamp": [record.timestamp for record in kept],
+        "key": [record.key for record in kept],
+        "value": [record.value for record in kept],
+        "headers": [[{"key": name.encode(), "value": text} for name, text in record.headers] for record in kept],
         "batch_start": bounds[:-1][places],
         "batch_end": bounds[1:][places] - 1,
         "append_timestamp": [None] * len(kept),
@@ -104,8 +104,8 @@ def ours(rows: list[pa.RecordBatch], row: RowMapping, path: Path, level: int, *,
     started = time.process_time()
     layout = replace(SegmentLayout.of_mapping(row, {}), plain_encodings=is_plain)
     writer = ParquetFormat(compression_level=level).start(SpoolFile.create(path), layout)
-    for each in rows:
-        writer.write(each)
+    for batch in rows:
+        writer.write(batch)
     origin = SegmentOrigin(cluster_id="c", topic="orders", topic_id="", partition=0, start_offset=0, end_offset=1 << 40)
     writer.close(origin=origin, path=path.name)
     return time.process_time() - started
@@ -144,16 +144,16 @@ def without_ours(column: pa.Array, left_out: tuple[str, ...]) -> pa.Array:
 
 
 def column_sizes(path: Path) -> list[tuple[str, int, str]]:
-    found: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     how: dict[str, set[str]] = {}
     metadata = pq.read_metadata(path)
     for group in range(metadata.num_row_groups):
         for index in range(metadata.num_columns):
             column = metadata.row_group(group).column(index)
-            found[column.path_in_schema] = found.get(column.path_in_schema, 0) + column.total_compressed_size
+            sizes[column.path_in_schema] = sizes.get(column.path_in_schema, 0) + column.total_compressed_size
             how.setdefault(column.path_in_schema, set()).update(column.encodings)
     return sorted(
-        ((name, size, " ".join(sorted(how[name]))) for name, size in found.items()), key=lambda each: -each[1]
+        ((name, size, " ".join(sorted(how[name]))) for name, size in sizes.items()), key=lambda entry: -entry[1]
     )
 
 

@@ -32,7 +32,7 @@ def kernels() -> dict[str, Callable[[], object]]:
     values = pa.array(list(shape.values(SIZE)), pa.binary())
     mapping = compile_mapping(shape.descriptor)
     draw = random.Random(1)
-    fetched = b"".join(batch(place * 100, CODECS["none"], draw) for place in range(SIZE // 25_000))
+    fetched = b"".join(batch(index * 100, CODECS["none"], draw) for index in range(SIZE // 25_000))
     records = decode_batches(fetched, start_offset=0, end_offset=1 << 40).records
     assert records.schema == RECORDS
     return {

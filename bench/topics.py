@@ -51,10 +51,10 @@ def most_connections(dsn: str) -> Iterator[list[int]]:
     def watch() -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
             while not over.wait(LOOK_SECONDS):
-                found = connection.execute(
+                row = connection.execute(
                     "SELECT count(*) - 1 FROM pg_stat_activity WHERE datname = current_database()"
                 ).fetchone()
-                most[0] = max(most[0], found[0] if found else 0)
+                most[0] = max(most[0], row[0] if row else 0)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -165,11 +165,11 @@ def main() -> None:
             measure(stack, count, sides, arguments.rounds)
     show(sides)
     if arguments.json:
-        found = {
+        report = {
             side.name: [{"topics": count, "run": run, "turns": turns} for (count, run), turns in side.took.items()]
             for side in sides
         }
-        arguments.json.write_text(json.dumps(found, indent=1) + "\n")
+        arguments.json.write_text(json.dumps(report, indent=1) + "\n")
 
 
 if __name__ == "__main__":

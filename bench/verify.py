@@ -120,18 +120,18 @@ def keep_to(cores: int) -> None:
 
 
 def measured(config: Path, topic: str, rounds: int, *, is_pinned: bool) -> dict[str, list[dict[str, float]]]:
-    found: dict[str, list[dict[str, float]]] = {}
+    results: dict[str, list[dict[str, float]]] = {}
     every = len(os.sched_getaffinity(0))
     sparks = {slots: on_spark(config, topic, slots, rounds, slots if is_pinned else every) for slots in SLOTS}
     if is_pinned:
         keep_to(1)
     replayed(config, topic)
     for _ in range(rounds):
-        found.setdefault("replay", []).append(timed(lambda: replayed(config, topic)))
-        found.setdefault("verify, one thread", []).append(timed(lambda: verified(config, topic, ThreadEngine(1))))
+        results.setdefault("replay", []).append(timed(lambda: replayed(config, topic)))
+        results.setdefault("verify, one thread", []).append(timed(lambda: verified(config, topic, ThreadEngine(1))))
         for slots, turns in sparks.items():
-            found.setdefault(f"verify, {slots} slots", []).append(next(turns))
-    return found
+            results.setdefault(f"verify, {slots} slots", []).append(next(turns))
+    return results
 
 
 def main() -> None:
@@ -155,17 +155,17 @@ def main() -> None:
         endpoints = local.up()
         config, topic = archived(Stack(endpoints, folder), folder, options.copies, options.by)
         files = files_of(config, topic)
-        found = measured(config, topic, options.rounds, is_pinned=options.pinned)
-    title = f"{found['replay'][0]['records']:,} records in {files:,} files"
+        results = measured(config, topic, options.rounds, is_pinned=options.pinned)
+    title = f"{results['replay'][0]['records']:,} records in {files:,} files"
     table = Table("side", "records/s", "records/s of CPU", "seconds", title=title)
-    for name, turns in found.items():
+    for name, turns in results.items():
         speed = statistics.median(turn["records"] / turn["seconds"] for turn in turns)
         of_cpu = statistics.median(turn["records"] / turn["cpu"] for turn in turns)
         seconds = statistics.median(turn["seconds"] for turn in turns)
         table.add_row(name, f"{speed:,.0f}", "" if "slots" in name else f"{of_cpu:,.0f}", f"{seconds:.2f}")
     Console().print(table)
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1))
+        options.json.write_text(json.dumps(results, indent=1))
 
 
 if __name__ == "__main__":

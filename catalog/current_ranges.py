@@ -47,7 +47,7 @@ def current_ranges(
     Later ranges replace overlapping ones, as after a refill.
     """
     by_name: dict[str, JournaledCommit] = {}
-    for name, commit in sorted(commits, key=lambda each: each[0]):
+    for name, commit in sorted(commits, key=lambda entry: entry[0]):
         by_name[name] = by_name[name].joined(commit) if name in by_name else commit
     state = _State(accepted, keeps_replaced=keeps_replaced)
     for name, commit in by_name.items():
@@ -71,7 +71,7 @@ def current_ranges(
         ranges=summed_up(ranges, first) if first else ranges,
         account=acts.summed_up(state.account.intervals, first),
         first_offsets=first,
-        erased=tuple((rewrite.commit_id, each) for rewrite in rewrites for each in rewrite.erased),
+        erased=tuple((rewrite.commit_id, entry) for rewrite in rewrites for entry in rewrite.erased),
         replaced=tuple(state.replaced),
     )
 
@@ -124,8 +124,8 @@ class _State:
             reason = removal_reason(rewrite, group)
             for stored in old:
                 self._replace(stored, group.known_paths, rewrite.commit_id, reason)
-            others = files_of_other_engines(rewrite, group, old, self._recorded)
-            self.replaced += others
+            foreign = files_of_other_engines(rewrite, group, old, self._recorded)
+            self.replaced += foreign
             self._recorded.update(group.paths)
         for made in regrouped(rewrite, group, old, is_done=True):
             self.add(name, made)
@@ -138,40 +138,40 @@ class _State:
     def retire(self, rewrite: Rewrite) -> None:
         if not rewrite.first_offsets:
             return
-        for name, one in tuple(self._held.values()):
-            if is_left_below(one, rewrite.first_offsets.get(one.partition, 0)):
-                left = self._less_accepted(self._remove(one.id))
+        for name, range_ in tuple(self._held.values()):
+            if is_left_below(range_, rewrite.first_offsets.get(range_.partition, 0)):
+                left = self._less_accepted(self._remove(range_.id))
                 self._replace(left, left.paths, rewrite.commit_id, removal_reason(rewrite))
                 self.add(name, retired_below(left, rewrite.commit_id))
         below = [OffsetRange(partition, 0, first - 1) for partition, first in rewrite.first_offsets.items() if first]
         self.account.act(below, partial(acts.retired, first_offsets=rewrite.first_offsets))
 
     def ranges(self) -> tuple[StoredRange, ...]:
-        found = sorted(self._held.values(), key=lambda each: (each[0], each[1].partition, each[1].start_offset))
-        kept, refilled_by = _latest([one for _, one in found])
-        for stored in (stored for _, stored in found if stored.id in refilled_by):
+        entries = sorted(self._held.values(), key=lambda entry: (entry[0], entry[1].partition, entry[1].start_offset))
+        kept, refilled_by = _latest([range_ for _, range_ in entries])
+        for stored in (stored for _, stored in entries if stored.id in refilled_by):
             commit_id = refilled_by[stored.id]
             self._replace(stored, stored.paths, commit_id, f"refill: commit {commit_id}")
-        return tuple(self._less_accepted(one) for _, one in found if one.id in kept)
+        return tuple(self._less_accepted(range_) for _, range_ in entries if range_.id in kept)
 
     def _replace(self, stored: StoredRange, paths: Iterable[str], commit_id: str | None, reason: str) -> None:
         if self._keeps_replaced:
             self.replaced += ReplacedFile.of_range(stored, paths=paths, replaced_by=commit_id, reason=reason)
 
     def _remove(self, range_id: str) -> StoredRange:
-        _, one = self._held.pop(range_id)
+        _, range_ = self._held.pop(range_id)
         self._without_file.pop(range_id, None)
-        for path in one.paths:
+        for path in range_.paths:
             del self._by_path[path][range_id]
-        return one
+        return range_
 
     def _less_accepted(self, one: StoredRange) -> StoredRange:
-        for each in tuple(self._accepted):
-            if each.is_of(one):
-                self._accepted.remove(each)
+        for acceptance in tuple(self._accepted):
+            if acceptance.is_of(one):
+                self._accepted.remove(acceptance)
                 at = OffsetRange.half_open(one.partition, one.start_offset, one.end_offset)
-                self.account.act((at,), partial(acts.accepted, at=at, removed=each.erased, lost=each.lost))
-                one = one.without(left=each.left, erased=each.erased, lost=each.lost)
+                self.account.act((at,), partial(acts.accepted, at=at, removed=acceptance.erased, lost=acceptance.lost))
+                one = one.without(left=acceptance.left, erased=acceptance.erased, lost=acceptance.lost)
         return one
 
 
@@ -190,13 +190,13 @@ def _latest(ranges: Sequence[StoredRange]) -> tuple[set[str], dict[str, str | No
     covered: dict[int, list[tuple[int, int, str | None]]] = {}
     for range_ in reversed(ranges):
         spans = covered.setdefault(range_.partition, [])
-        place = bisect_left(spans, range_.offsets, key=lambda span: span[:2])
-        before, after = spans[place - 1] if place else None, spans[place] if place < len(spans) else None
+        index = bisect_left(spans, range_.offsets, key=lambda span: span[:2])
+        before, after = spans[index - 1] if index else None, spans[index] if index < len(spans) else None
         if before is not None and before[1] > range_.start_offset:
             replaced[range_.id] = before[2]
         elif after is not None and after[0] < range_.end_offset:
             replaced[range_.id] = after[2]
         else:
-            spans.insert(place, (*range_.offsets, range_.files[0].commit_id))
+            spans.insert(index, (*range_.offsets, range_.files[0].commit_id))
             kept.add(range_.id)
     return kept, replaced

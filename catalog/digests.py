@@ -20,9 +20,9 @@ def digest_text(total: int) -> str:
 
 def add_digests(digests: Iterable[str | None]) -> str | None:
     """The sum, None if a digest is unknown, zeros if there is none."""
-    known = tuple(digests)
-    texts = tuple(text for text in known if text is not None)
-    return digest_text(sum(int(text, 16) for text in texts)) if len(texts) == len(known) else None
+    given = tuple(digests)
+    texts = tuple(text for text in given if text is not None)
+    return digest_text(sum(int(text, 16) for text in texts)) if len(texts) == len(given) else None
 
 
 def subtract_digest(total: str, part: str) -> str:

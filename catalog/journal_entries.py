@@ -78,9 +78,9 @@ class JournaledSchema:
                 version=number,
                 created=datetime.fromisoformat(value["created"]),
                 fingerprint=fingerprint,
-                changes=tuple(Change.from_json(each) for each in value["changes"]),
+                changes=tuple(Change.from_json(item) for item in value["changes"]),
             ),
-            entries=tuple(_entry(each) for each in value["entries"]),
+            entries=tuple(_entry(item) for item in value["entries"]),
             last_id=value["last_id"],
         )
 
@@ -95,13 +95,13 @@ class JournaledCommit:
 
     def joined(self, other: Self) -> Self:
         """Both may be partial."""
-        ranges = {one.id: one for one in (*other.ranges, *self.ranges)}
+        ranges = {range_.id: range_ for range_ in (*other.ranges, *self.ranges)}
         return replace(self, ranges=tuple(ranges.values()), rewrite=self.rewrite or other.rewrite)
 
     def contradicts(self, other: Self) -> str | None:
-        known = {range_.id: range_ for range_ in self.ranges}
+        ranges = {range_.id: range_ for range_ in self.ranges}
         for range_ in other.ranges:
-            if range_.id in known and _differ(known[range_.id], range_):
+            if range_.id in ranges and _differ(ranges[range_.id], range_):
                 return f"the offsets {range_.span} of partition {range_.partition}"
         if self.rewrite is not None and other.rewrite is not None and _said(self.rewrite) != _said(other.rewrite):
             return f"a rewrite of {len(other.rewrite.old_paths)} files"
@@ -131,7 +131,7 @@ class JournaledCommit:
         check_format(value, *COMMIT_FORMATS)
         return cls(
             commit_id=value["commit_id"],
-            ranges=tuple(TranslatedRange.from_json(each) for each in value["ranges"]),
+            ranges=tuple(TranslatedRange.from_json(range_) for range_ in value["ranges"]),
             rewrite=Rewrite.from_json(value["rewrite"]) if value["rewrite"] else None,
         )
 
@@ -181,11 +181,13 @@ class JournalContents:
 def journaled_schemas(
     state: LedgerState, records: Sequence[VersionRecord], *, above: int
 ) -> tuple[JournaledSchema, ...]:
-    known = {record.version: record for record in records}
+    registered = {record.version: record for record in records}
     return tuple(
-        JournaledSchema(version=version, record=known[version.version], entries=state.entries, last_id=state.last_id)
+        JournaledSchema(
+            version=version, record=registered[version.version], entries=state.entries, last_id=state.last_id
+        )
         for version in state.versions
-        if version.version > above and version.version in known
+        if version.version > above and version.version in registered
     )
 
 

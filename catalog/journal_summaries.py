@@ -80,11 +80,11 @@ class JournalSummary:
             raise ValueError(f"the entries can't be unpacked: {error}") from error
         if len(lines) != size or hashlib.sha256(lines).hexdigest() != value["sha256"]:
             raise ValueError("the entries aren't those that the summary was made of")
-        found = cls(tuple(map(_entry, lines.splitlines(keepends=True))))
-        names = [entry.name for entry in found.entries]
+        summary = cls(tuple(map(_entry, lines.splitlines(keepends=True))))
+        names = [entry.name for entry in summary.entries]
         if (len(names), names[:1], names[-1:]) != (value["entries"], [value["first"]], [value["last"]]):
             raise ValueError("the summary says other entries than it has")
-        return found
+        return summary
 
 
 def entries_in(name: str, data: bytes) -> Iterator[CommitEntry]:
@@ -97,8 +97,8 @@ def entries_in(name: str, data: bytes) -> Iterator[CommitEntry]:
     if value["format"] == SUMMARY_FORMAT:
         yield from JournalSummary.from_json(value).entries
     elif value["format"] == MERGED_FORMAT:
-        for each, entry in value["commits"].items():
-            yield CommitEntry(each, _compact(entry))
+        for commit, entry in value["commits"].items():
+            yield CommitEntry(commit, _compact(entry))
     else:
         yield CommitEntry(name, data if _is_line(data) else _compact(value))
 

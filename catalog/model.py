@@ -224,7 +224,7 @@ class TranslatedRange:
     def to_json(self) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in _PLAIN}
         counted = [file.recognition and file.recognition.to_json() for file in self.files]
-        if any(each is not None for each in counted):
+        if any(count is not None for count in counted):
             plain["recognition"] = counted
         if len(self.files) > 1:
             return plain | {"files": [file.to_json() for file in self.files]}
@@ -232,9 +232,9 @@ class TranslatedRange:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        found = value["files"] if "files" in value else filter(None, (value["file"],))
+        listed = value["files"] if "files" in value else filter(None, (value["file"],))
         counted = chain(value.get("recognition", ()), repeat(None))
-        described = zip(map(DataFileInfo.from_json, found), counted, strict=False)
+        described = zip(map(DataFileInfo.from_json, listed), counted, strict=False)
         files = tuple(recognized(file, counts) for file, counts in described)
         return cls(**{name: value[name] for name in _PLAIN if name in value}, files=files)
 

@@ -87,7 +87,7 @@ def clusters(first: Iterable[First], second: Iterable[Second]) -> Iterator[tuple
     at = [0, 0]
     while at[0] < len(left) or at[1] < len(right):
         begin = (at[0], at[1])
-        nearest = [values[place].offsets for values, place in zip(both, at, strict=True) if place < len(values)]
+        nearest = [values[index].offsets for values, index in zip(both, at, strict=True) if index < len(values)]
         reach = min(nearest)
         last = reach.first - 1
         while last < reach.last:

@@ -80,19 +80,19 @@ class PartitionTerm:
             return cls(bare, None)
         if _is_column(bare):
             return cls("identity", bare)
-        found = _TERM.fullmatch(text)
-        if found is None or not _is_column(found["source"]):
+        match = _TERM.fullmatch(text)
+        if match is None or not _is_column(match["source"]):
             raise ValueError(f"{text!r} is no partition: {_EXAMPLES}")
-        function, width = found["function"], found["width"]
+        function, width = match["function"], match["width"]
         if function not in TRANSFORMS:
             raise ValueError(f"{text!r}: there is no transform {function!r}; {_EXAMPLES}")
         if not TRANSFORMS[function].takes_width:
             if width is not None:
                 raise ValueError(f"{text!r}: {function} takes a column and no number")
-            return cls(function, found["source"])
+            return cls(function, match["source"])
         if width is None or not 1 <= int(width) <= MOST_BUCKETS:
             raise ValueError(f"{text!r}: {function} takes a number from 1 to {MOST_BUCKETS} and a column")
-        return cls(f"{function}[{int(width)}]", found["source"])
+        return cls(f"{function}[{int(width)}]", match["source"])
 
     def __str__(self) -> str:
         if self.source is None:
@@ -111,10 +111,10 @@ def terms_of(texts: Sequence[str]) -> tuple[PartitionTerm, ...]:
     """Raises ValueError for wrong or repeated terms."""
     if not 1 <= len(texts) <= MOST_COLUMNS:
         raise ValueError(f"give one to {MOST_COLUMNS} partitions: {_EXAMPLES}")
-    found = tuple(PartitionTerm.of(text) for text in texts)
-    if twice := next((one for one in found if found.count(one) > 1), None):
+    terms = tuple(PartitionTerm.of(text) for text in texts)
+    if twice := next((term for term in terms if terms.count(term) > 1), None):
         raise ValueError(f"{str(twice)!r} is named twice")
-    return found
+    return terms
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class Fit:
         return cls(**{name: int(value.get(name, 0)) for name in _COUNTS})
 
 
-_COUNTS = tuple(each.name for each in fields(Fit))
+_COUNTS = tuple(member.name for member in fields(Fit))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

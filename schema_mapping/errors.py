@@ -27,7 +27,7 @@ class ContextError(Exception):
     def __init__(self, message: str, /, **context: Any) -> None:
         self.message = without_secrets(message)
         self.context = {
-            name: without_secrets(each) if isinstance(each, str) else each for name, each in context.items()
+            name: without_secrets(value) if isinstance(value, str) else value for name, value in context.items()
         }
         super().__init__(self.message)
 

@@ -33,20 +33,20 @@ def register(format_: ValueFormat) -> None:
 
     Idempotent. Raises ValueError if another format has the name.
     """
-    found = _ours(format_.name) or _REGISTERED.setdefault(format_.name, format_)
-    if found != format_:
+    registered = _ours(format_.name) or _REGISTERED.setdefault(format_.name, format_)
+    if registered != format_:
         raise ValueError(f"another value format is called {format_.name!r}")
 
 
 def format_called(name: str) -> ValueFormat:
     """Raises DescriptorError, with the known names."""
-    found = _ours(name) or _REGISTERED.get(name)
-    if found is None:
+    registered = _ours(name) or _REGISTERED.get(name)
+    if registered is None:
         raise DescriptorError(
             f"no value format is called {name!r} here: upgrade the archiver, or import what registers it",
             known=sorted({*_OURS, *_REGISTERED}),
         )
-    return found
+    return registered
 
 
 def load_formats() -> None:

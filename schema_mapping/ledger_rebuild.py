@@ -25,28 +25,28 @@ def rebuild_ledger(mappings: Iterable[RowMapping]) -> LedgerState:
     A missing version keeps only its number.
     """
     state = LedgerState()
-    for row in sorted(mappings, key=lambda each: each.schema_version):
+    for row in sorted(mappings, key=lambda mapping: mapping.schema_version):
         state = _learn(_up_to(state, row), row)
     return state
 
 
 def _learn(state: LedgerState, row: RowMapping) -> LedgerState:
-    known = {entry.field_id for entry in state.entries}
-    fresh = row.column_ids - known
+    ids = {entry.field_id for entry in state.entries}
+    fresh = row.column_ids - ids
     if fresh:
         state = state.at_least(min(fresh) - 1)
-    found = _assigned(state, row)
-    if found.version < row.schema_version:
+    assigned = _assigned(state, row)
+    if assigned.version < row.schema_version:
         # An older schema becomes a new version only by returning for good.
-        returned = Returning(version=found.version, since=FIRST, asks=ASKS)
-        found = _assigned(replace(state, returning=returned), row)
-    if found.row != row:
+        returned = Returning(version=assigned.version, since=FIRST, asks=ASKS)
+        assigned = _assigned(replace(state, returning=returned), row)
+    if assigned.row != row:
         raise EvolutionError(
             "the ids of a schema version can't be derived from those before it: give the journal, or a backup of the "
             "registry",
             schema_version=row.schema_version,
         )
-    return found.state
+    return assigned.state
 
 
 def _assigned(state: LedgerState, row: RowMapping) -> Assignment:

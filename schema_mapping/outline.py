@@ -113,8 +113,8 @@ class _OutlineColumns:
 
     def excluded(self, path: Path) -> tuple[ExcludedOutline, ...]:
         return tuple(
-            ExcludedOutline(number=each.number, source_name=each.name, protobuf=each.type)
-            for each in self._mapping.excluded(path)
+            ExcludedOutline(number=field.number, source_name=field.name, protobuf=field.type)
+            for field in self._mapping.excluded(path)
         )
 
     def _column(self, entry: LedgerEntry) -> ColumnOutline:

@@ -12,7 +12,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
-PACKAGES = {Path(sysconfig.get_path(each)).resolve() for each in ("purelib", "platlib")}
+PACKAGES = {Path(sysconfig.get_path(scheme)).resolve() for scheme in ("purelib", "platlib")}
 ENVIRONMENT = Path(sys.prefix).resolve()
 OURS = "kafka_iceberg_archiver-"
 
@@ -46,7 +46,7 @@ def drop(folder: Path, files: list[tuple[Path, int]]) -> None:
 
 def main() -> None:
     left = ("pip-", OURS) if "--others" in sys.argv else ("pip-",)
-    for folder in sorted(folder for each in PACKAGES for folder in each.glob("*.dist-info")):
+    for folder in sorted(folder for packages in PACKAGES for folder in packages.glob("*.dist-info")):
         files = listed(folder)
         if not folder.name.startswith(left) and not is_whole(folder, files):
             print(f"setup: {folder.name.removesuffix('.dist-info')} was installed by half; it will be again")  # noqa: T201

@@ -22,23 +22,23 @@ UNSAFE = ("remove them", "Remove them", "or remove it", "remove the old archive"
 
 
 def texts(source: str) -> list[str]:
-    return [each.text for each in strings_with_advice(source, "module.py")]
+    return [entry.text for entry in strings_with_advice(source, "module.py")]
 
 
-@pytest.mark.parametrize("found", FOUND, ids=lambda each: f"{each.file}:{each.line}")
+@pytest.mark.parametrize("found", FOUND, ids=lambda advice: f"{advice.file}:{advice.line}")
 def test_every_message_has_a_proof(found: Advice) -> None:
     assert any(entry["text"] in found.text for entry in ENTRIES), found
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry["text"][:40])
 def test_every_entry_is_of_a_message(entry: dict[str, str]) -> None:
-    assert any(entry["text"] in found.text for found in FOUND)
+    assert any(entry["text"] in advice.text for advice in FOUND)
     assert len(entry["proof"]) > 15
 
 
 def test_no_message_advises_to_remove_rows() -> None:
-    advised = [found for found in FOUND if any(text in found.text for text in UNSAFE)]
-    assert [found.file for found in advised] == ["archiver/terminal/orphans_screen.py"], advised
+    advised = [advice for advice in FOUND if any(text in advice.text for text in UNSAFE)]
+    assert [advice.file for advice in advised] == ["archiver/terminal/orphans_screen.py"], advised
 
 
 @pytest.mark.parametrize(

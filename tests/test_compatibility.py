@@ -14,4 +14,6 @@ def test_every_client_was_asked_everything() -> None:
     assert tuple(kept()) == CLIENTS
     for key, client in kept().items():
         assert set(client["features"]) == set(FEATURES), key
-        assert {each for each, found in client["features"].items() if found == NONE} == set(MISSING.get(key, ()))
+        assert {feature for feature, outcome in client["features"].items() if outcome == NONE} == set(
+            MISSING.get(key, ())
+        )

@@ -39,7 +39,9 @@ FLIGHT_DOCUMENTS = list(yaml.safe_load_all((CONF / "kubernetes-flight.yaml").rea
 VERSION = kubernetes_validate.latest_version()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS + SERVE_DOCUMENTS + FLIGHT_DOCUMENTS, ids=lambda one: one["kind"])
+@pytest.mark.parametrize(
+    "document", DOCUMENTS + SERVE_DOCUMENTS + FLIGHT_DOCUMENTS, ids=lambda manifest: manifest["kind"]
+)
 def test_kubernetes_takes_the_manifest(document: dict[str, Any]) -> None:
     kubernetes_validate.validate(document, VERSION, strict=True)
 
@@ -72,7 +74,7 @@ def test_the_configuration_in_it_loads_and_fits(tmp_path: Path, monkeypatch: pyt
 def test_the_servers_configuration_loads_and_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configuration, secret, nodes, service = SERVE_DOCUMENTS[:4]
     (container,) = nodes["spec"]["template"]["spec"]["containers"]
-    variables = {each["name"]: each for each in container["env"]}
+    variables = {entry["name"]: entry for entry in container["env"]}
     for name in ("CATALOG_CREDENTIAL", "REGISTRY_DSN"):
         reference = variables[name]["valueFrom"]["secretKeyRef"]
         assert reference["name"] == secret["metadata"]["name"]
@@ -82,8 +84,8 @@ def test_the_servers_configuration_loads_and_fits(tmp_path: Path, monkeypatch: p
     advertise = variables["ARCHIVER__SERVE__ADVERTISE"]["value"].replace("$(POD_NAME)", "archiver-serve-0")
     loaded = load_config(path, {"ARCHIVER__SERVE__ADVERTISE": advertise})
     assert loaded.serve.advertise == f"archiver-serve-0.{nodes['spec']['serviceName']}:9192"
-    ports = {each["name"]: each["containerPort"] for each in container["ports"]}
-    assert ports == {each["name"]: each["port"] for each in service["spec"]["ports"]}
+    ports = {entry["name"]: entry["containerPort"] for entry in container["ports"]}
+    assert ports == {entry["name"]: entry["port"] for entry in service["spec"]["ports"]}
     assert loaded.serve.listen.endswith(f":{ports['kafka']}")
     assert loaded.serve.metrics is not None
     assert loaded.serve.metrics.endswith(f":{ports['metrics']}")
@@ -152,8 +154,8 @@ def test_systemd_takes_the_unit(tmp_path: Path, name: str) -> None:
 
 
 def assert_arguments_exist(arguments: list[str]) -> None:
-    known = [str(Path("nowhere.toml")) if argument.endswith(".toml") else argument for argument in arguments]
-    done = CliRunner().invoke(app, known)
+    words = [str(Path("nowhere.toml")) if argument.endswith(".toml") else argument for argument in arguments]
+    done = CliRunner().invoke(app, words)
     assert done.exit_code == 2
     assert "There is no configuration file here" in done.stderr
 
@@ -218,16 +220,16 @@ def declared_by_servers() -> dict[str, set[str]]:
 
 
 def test_alerts_of_servers_name_metrics_and_labels_that_exist() -> None:
-    known = declared_by_servers()
+    metrics = declared_by_servers()
     assert {rule["labels"]["severity"] for rule in SERVE_ALERTS} <= {"warning", "critical"}
     for rule in SERVE_ALERTS:
         named = re.findall(r"\barchiver_\w+", rule["expr"])
         assert named
-        assert set(named) <= known.keys()
-        labels = {label for each in named for label in known[each]}
-        told = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
-        grouped = [one.strip() for each in re.findall(r"by \(([^)]*)\)", rule["expr"]) for one in each.split(",")]
-        assert told | set(grouped) | set(re.findall(r'(\w+)\s*=~?\s*"', rule["expr"])) <= labels
+        assert set(named) <= metrics.keys()
+        labels = {label for item in named for label in metrics[item]}
+        mentioned = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
+        grouped = [word.strip() for item in re.findall(r"by \(([^)]*)\)", rule["expr"]) for word in item.split(",")]
+        assert mentioned | set(grouped) | set(re.findall(r'(\w+)\s*=~?\s*"', rule["expr"])) <= labels
 
 
 def test_the_page_names_every_metric_of_servers() -> None:
@@ -240,18 +242,22 @@ def test_the_page_names_every_metric_of_servers() -> None:
 
 def expressions() -> list[tuple[str, str]]:
     panels = [(panel["title"], target["expr"]) for panel in DASHBOARD["panels"] for target in panel["targets"]]
-    queries = [(each["name"], each["query"]) for each in DASHBOARD["templating"]["list"] if each["type"] == "query"]
+    queries = [
+        (variable["name"], variable["query"])
+        for variable in DASHBOARD["templating"]["list"]
+        if variable["type"] == "query"
+    ]
     return [(rule["alert"], rule["expr"]) for rule in ALERTS] + panels + queries
 
 
 @pytest.mark.parametrize(("place", "expression"), expressions())
 def test_expressions_name_metrics_and_labels_that_exist(place: str, expression: str) -> None:
-    known = declared()
-    samples = {sample: labels for names, labels in known.values() for sample in names}
+    metrics = declared()
+    samples = {sample: labels for names, labels in metrics.values() for sample in names}
     named = set(re.findall(r"\barchiver_\w+", expression))
     assert named, place
     assert named <= samples.keys()
-    about = {label for each in named for label in samples[each]} | {"le"}
+    about = {label for metric in named for label in samples[metric]} | {"le"}
     matched = re.findall(r'(\w+)\s*=~?\s*"', expression)
     grouped = [label.strip() for labels in re.findall(r"by \(([^)]*)\)", expression) for label in labels.split(",")]
     assert {*matched, *grouped} <= about
@@ -260,13 +266,13 @@ def test_expressions_name_metrics_and_labels_that_exist(place: str, expression: 
 
 
 def test_counters_are_read_as_rates_and_all_metrics_are_shown() -> None:
-    known = declared()
+    metrics = declared()
     text = "\n".join(expression for _, expression in expressions())
-    for name, (samples, _) in known.items():
+    for name, (samples, _) in metrics.items():
         shown = [sample for sample in samples if re.search(rf"\b{sample}\b", text)]
         if not name.startswith("archiver_process"):
             assert shown, f"{name} is on no panel and in no alert"
-    for expression in (expression for place, expression in expressions() if place != "Offsets recorded as lost"):
+    for expression in (expression for title, expression in expressions() if title != "Offsets recorded as lost"):
         for counter in re.findall(r"\barchiver_\w+_total\b", expression):
             before = expression[: expression.index(counter)]
             assert re.search(r"(rate|increase|absent)\($", before), f"{counter} only ever grows: {expression}"
@@ -281,8 +287,10 @@ def test_alerts_say_what_to_do_and_cover_what_matters() -> None:
         assert rule["labels"]["severity"] in {"warning", "critical"}
         assert rule["annotations"].keys() == {"summary", "description"}
         assert re.fullmatch(r"\d+[smhd]", rule.get("for", "0s"))
-        told = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
-        assert told <= {label for each in re.findall(r"\barchiver_\w+", rule["expr"]) for label in labels[each]}
+        mentioned = set(re.findall(r"\$labels\.(\w+)", " ".join(rule["annotations"].values())))
+        assert mentioned <= {
+            label for metric in re.findall(r"\barchiver_\w+", rule["expr"]) for label in labels[metric]
+        }
     text = "\n".join(rule["expr"] for rule in ALERTS)
     assert {name for name in IMPORTANT if name in text} == IMPORTANT
 
@@ -290,9 +298,9 @@ def test_alerts_say_what_to_do_and_cover_what_matters() -> None:
 def test_errors_that_alerts_name_exist() -> None:
     (rule,) = (rule for rule in ALERTS if rule["alert"] == "ArchiverNeedsAPerson")
     (pattern,) = re.findall(r'error=~"([^"]+)"', rule["expr"])
-    known = {name for module in (archiver.errors, catalog.errors) for name in vars(module)}
-    for each in pattern.split("|"):
-        assert any(re.fullmatch(each, name) for name in known), each
+    errors = {name for module in (archiver.errors, catalog.errors) for name in vars(module)}
+    for part in pattern.split("|"):
+        assert any(re.fullmatch(part, name) for name in errors), part
 
 
 def test_the_dashboard_is_one_that_grafana_takes() -> None:
@@ -300,11 +308,11 @@ def test_the_dashboard_is_one_that_grafana_takes() -> None:
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()
     for panel in panels:
-        place = panel["gridPos"]
-        assert place["x"] + place["w"] <= 24
-        cells = {(place["x"] + x, place["y"] + y) for x in range(place["w"]) for y in range(place["h"])}
+        grid = panel["gridPos"]
+        assert grid["x"] + grid["w"] <= 24
+        cells = {(grid["x"] + x, grid["y"] + y) for x in range(grid["w"]) for y in range(grid["h"])}
         assert not cells & taken, f"{panel['title']} lies on another panel"
         taken |= cells
         assert panel["datasource"] == {"type": "prometheus", "uid": "${source}"}
         assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"])
-    assert [each["name"] for each in DASHBOARD["templating"]["list"]] == ["source", "topic"]
+    assert [variable["name"] for variable in DASHBOARD["templating"]["list"]] == ["source", "topic"]

@@ -29,7 +29,9 @@ IMAGE = f"archiver:{PROJECT['version']}"
 CONTAINERFILE = ROOT / "Containerfile"
 COMPOSE = (ROOT / "conf" / "compose.yaml").read_text()
 DEPLOYMENT = next(
-    each for each in yaml.safe_load_all((ROOT / "conf" / "kubernetes.yaml").read_text()) if each["kind"] == "Deployment"
+    document
+    for document in yaml.safe_load_all((ROOT / "conf" / "kubernetes.yaml").read_text())
+    if document["kind"] == "Deployment"
 )
 
 
@@ -62,8 +64,8 @@ BUILD, FINAL = read_stages()
 
 
 def only(name: str, steps: list[Step] = FINAL) -> Step:
-    (found,) = [step for step in steps if step.name == name]
-    return found
+    (match,) = [step for step in steps if step.name == name]
+    return match
 
 
 def variables() -> dict[str, str]:
@@ -110,7 +112,7 @@ def pins(name: str) -> set[str]:
 
 def test_the_image_has_all_that_the_project_needs() -> None:
     pinned = {pin.split("==")[0].replace("_", "-").lower() for pin in pins("image")}
-    needed = {re.split(r"[\[<>=,;\s]", each)[0].lower() for each in PROJECT["dependencies"]}
+    needed = {re.split(r"[\[<>=,;\s]", dependency)[0].lower() for dependency in PROJECT["dependencies"]}
     assert needed <= pinned
 
 
@@ -175,8 +177,8 @@ def test_kubernetes_runs_this_image_as_its_user() -> None:
 
 def test_the_linter_finds_nothing() -> None:
     hadolint = Path(sys.executable).with_name("hadolint")
-    found = subprocess.run([hadolint, CONTAINERFILE], capture_output=True, text=True, check=False)
-    assert found.returncode == 0, found.stdout
+    done = subprocess.run([hadolint, CONTAINERFILE], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_a_missing_builder_is_told() -> None:
@@ -195,8 +197,8 @@ def test_a_missing_builder_is_told() -> None:
 
 
 def services() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(COMPOSE)["services"]
-    return found
+    content: dict[str, Any] = yaml.safe_load(COMPOSE)["services"]
+    return content
 
 
 def test_compose_takes_the_file() -> None:
@@ -211,35 +213,35 @@ def test_the_schema_of_compose_is_asked() -> None:
 
 
 def test_the_services_are_healthy_before_the_archiver_starts() -> None:
-    known = services()
-    waited_for = known["archiver"]["depends_on"]
-    assert set(waited_for) == set(known) - {"archiver"}
+    composed = services()
+    waited_for = composed["archiver"]["depends_on"]
+    assert set(waited_for) == set(composed) - {"archiver"}
     for name, condition in waited_for.items():
         assert condition == {"condition": "service_healthy"}
-        assert "healthcheck" in known[name]
-    assert known["archiver"]["read_only"]
-    assert known["archiver"]["cap_drop"] == ["ALL"]
-    for service in known.values():
+        assert "healthcheck" in composed[name]
+    assert composed["archiver"]["read_only"]
+    assert composed["archiver"]["cap_drop"] == ["ALL"]
+    for service in composed.values():
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
 
 
 def test_the_versions_are_those_of_the_embedded_stack() -> None:
     versions = {part.name: part.version for part in PARTS}
-    known = services()
-    assert known["archiver"]["image"] == IMAGE
-    assert known["kafka"]["image"] == f"apache/kafka:{versions['kafka']}"
-    assert known["lake"]["image"] == f"chrislusf/seaweedfs:{versions['seaweedfs']}"
-    assert known["postgres"]["image"] == f"postgres:{versions['postgres'].split('.')[0]}"
+    composed = services()
+    assert composed["archiver"]["image"] == IMAGE
+    assert composed["kafka"]["image"] == f"apache/kafka:{versions['kafka']}"
+    assert composed["lake"]["image"] == f"chrislusf/seaweedfs:{versions['seaweedfs']}"
+    assert composed["postgres"]["image"] == f"postgres:{versions['postgres'].split('.')[0]}"
 
 
 def test_the_configuration_of_compose_loads_and_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = services()
-    for name, text in known["archiver"]["environment"].items():
+    composed = services()
+    for name, text in composed["archiver"]["environment"].items():
         monkeypatch.setenv(name, interpolated(text))
     loaded = load_config(ROOT / "conf" / "compose.toml")
-    listeners = known["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    listeners = composed["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
     assert "INSIDE://" + loaded.kafka["bootstrap.servers"] in listeners
-    lake, store = known["lake"]["command"], known["lake"]["environment"]
+    lake, store = composed["lake"]["command"], composed["lake"]["environment"]
     assert loaded.catalog["uri"] == f"http://lake:{option('s3.port.iceberg', lake)}"
     assert loaded.catalog["s3.endpoint"] == option("s3.externalUrl", lake) == f"http://lake:{option('s3.port', lake)}"
     assert loaded.catalog["warehouse"] == f"s3://{option('tableBucket', lake)}"
@@ -247,7 +249,7 @@ def test_the_configuration_of_compose_loads_and_fits(monkeypatch: pytest.MonkeyP
     keys = [interpolated(store[name]) for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY")]
     assert loaded.catalog["credential"] == ":".join(keys)
     assert [loaded.catalog["s3.access-key-id"], loaded.catalog["s3.secret-access-key"]] == keys
-    database = {name: interpolated(text) for name, text in known["postgres"]["environment"].items()}
+    database = {name: interpolated(text) for name, text in composed["postgres"]["environment"].items()}
     user, password = database["POSTGRES_USER"], database["POSTGRES_PASSWORD"]
     assert loaded.registry.dsn == f"postgresql://{user}:{password}@postgres:5432/{database['POSTGRES_DB']}"
     assert loaded.topic("anything").name == "anything"

@@ -105,35 +105,35 @@ def parsed() -> Iterator[tuple[str, ast.Module]]:
 
 
 def named(tree: ast.Module, names: frozenset[str]) -> list[str]:
-    attributes = [each for each in ast.walk(tree) if isinstance(each, ast.Attribute) and each.attr in names]
+    attributes = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in names]
     called = [
-        each.func
-        for each in ast.walk(tree)
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Name) and each.func.id in names
+        node.func
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
     ]
-    return sorted(ast.unparse(each) for each in (*attributes, *called))
+    return sorted(ast.unparse(node) for node in (*attributes, *called))
 
 
 def test_every_deletion_is_known() -> None:
-    found = {path: named(tree, DELETING) for path, tree in parsed()}
-    found = {path: calls for path, calls in found.items() if calls and path not in NO_OBJECT_OF_A_TABLE}
-    assert found == GATE | THROUGH_THE_GATE
+    deletions = {path: named(tree, DELETING) for path, tree in parsed()}
+    deletions = {path: calls for path, calls in deletions.items() if calls and path not in NO_OBJECT_OF_A_TABLE}
+    assert deletions == GATE | THROUGH_THE_GATE
 
 
 def test_other_deletions_are_counted() -> None:
-    found = {path: len(named(tree, DELETING)) for path, tree in parsed() if path in NO_OBJECT_OF_A_TABLE}
-    assert found == NO_OBJECT_OF_A_TABLE
+    counts = {path: len(named(tree, DELETING)) for path, tree in parsed() if path in NO_OBJECT_OF_A_TABLE}
+    assert counts == NO_OBJECT_OF_A_TABLE
 
 
 def test_every_permit_is_known() -> None:
     kinds = frozenset({"TableObjects", "NeverLanded", "OwnFolder"})
-    found: dict[str, list[str]] = {}
+    permits: dict[str, list[str]] = {}
     for path, tree in parsed():
-        calls = [ast.unparse(each.func) for each in ast.walk(tree) if isinstance(each, ast.Call)]
+        calls = [ast.unparse(part.func) for part in ast.walk(tree) if isinstance(part, ast.Call)]
         made = sorted(call for call in calls if call.split(".")[0] in kinds)
         if made and path not in GATE:
-            found[path] = made
-    assert found == PERMITS
+            permits[path] = made
+    assert permits == PERMITS
 
 
 def test_no_file_io_deletes_beside_the_gate() -> None:

@@ -92,11 +92,11 @@ def test_every_key_is_named(title: str) -> None:
 
 @pytest.mark.parametrize("title", [title for title in SECTIONS if title != "[registry]"])
 def test_defaults_are_true(title: str) -> None:
-    known = keys_of(SECTIONS[title])
-    for keys, told in rows(sections()[title]):
-        for key, text in zip(keys, told if len(told) == len(keys) else told * len(keys), strict=True):
+    fields = keys_of(SECTIONS[title])
+    for keys, defaults in rows(sections()[title]):
+        for key, text in zip(keys, defaults if len(defaults) == len(keys) else defaults * len(keys), strict=True):
             if key not in IN_WORDS:
-                assert is_default(known[key], text.strip("`")), (key, known[key], text)
+                assert is_default(fields[key], text.strip("`")), (key, fields[key], text)
 
 
 def is_default(value: Any, text: str) -> bool:
@@ -152,8 +152,8 @@ def test_commands_have_the_options_named(line: str) -> None:
             break
         command = command.commands[word]
     assert not hasattr(command, "commands"), f"no such command: {line}"
-    known = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
-    assert {word for word in words if re.match("-[a-zA-Z-]", word)} <= known
+    options = {option for param in command.params for option in (*param.opts, *param.secondary_opts)}
+    assert {word for word in words if re.match("-[a-zA-Z-]", word)} <= options
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -162,10 +162,10 @@ def test_links_lead_somewhere(page: Path) -> None:
         if "://" in target:
             continue
         path, _, anchor = target.partition("#")
-        found = (page.parent / path).resolve() if path else page
-        assert found.exists(), target
+        linked = (page.parent / path).resolve() if path else page
+        assert linked.exists(), target
         if anchor:
-            assert anchor in anchors(found), target
+            assert anchor in anchors(linked), target
 
 
 def anchors(page: Path) -> set[str]:
@@ -185,7 +185,7 @@ def test_files_that_are_named_are_there(page: Path) -> None:
 def test_every_decision_is_listed_once_in_order() -> None:
     folder = ROOT / "docs" / "adr"
     listed = re.findall(r"^\| \[(\d+)\]\((\d+-[^)]+)\)", (folder / "README.md").read_text(), flags=re.MULTILINE)
-    assert [name for _, name in listed] == sorted(each.name for each in folder.glob("[0-9]*.md"))
+    assert [name for _, name in listed] == sorted(file.name for file in folder.glob("[0-9]*.md"))
     assert all(name.startswith(number) for number, name in listed)
 
 

@@ -49,6 +49,6 @@ def test_what_was_read_is_counted_by_row_groups(
     reads: list[tuple[str, int, int]], files: int, groups: int, kilobytes: int
 ) -> None:
     """Bytes that come with the footer, and repeated ones, don't count for column `a`."""
-    sizes = {each.path: each.size for each in (ONE, TWO)}
+    sizes = {file.path: file.size for file in (ONE, TWO)}
     got = [Read(path, start * K, end * K, sizes.get(path, end * K)) for path, start, end in reads]
     assert touched((ONE, TWO), got, ["a"]) == Touched(files=files, groups=groups, kilobytes=kilobytes)

@@ -20,9 +20,9 @@ def hooks() -> list[dict[str, Any]]:
 
 
 def recipe(target: str) -> list[str]:
-    found = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert found, target
-    return [line.strip() for line in found[1].splitlines()]
+    match = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert match, target
+    return [line.strip() for line in match[1].splitlines()]
 
 
 def test_hooks_are_the_checks() -> None:

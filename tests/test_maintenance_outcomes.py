@@ -21,6 +21,6 @@ def test_every_operation_has_a_name_of_its_own_and_an_outcome() -> None:
     assert list(recorded()) == list(KEYS)
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=[each.id for each in OPERATIONS])
+@pytest.mark.parametrize("operation", OPERATIONS, ids=[case.id for case in OPERATIONS])
 def test_no_kept_outcome_loses_anything_in_silence(operation: Operation) -> None:
     assert faults(operation, recorded()[operation.engine, operation.name, operation.beside]) == []

@@ -43,7 +43,7 @@ def packages() -> Iterator[str]:
     for root in ROOTS:
         yield root
         within = walk_packages(import_module(root).__path__, f"{root}.")
-        yield from (found.name for found in within if found.ispkg)
+        yield from (module.name for module in within if module.ispkg)
 
 
 def public(package: str) -> list[str]:
@@ -80,7 +80,7 @@ def tree(module: str) -> ast.Module:
 
 def home(package: str, name: str) -> str:
     for node in ast.walk(tree(package)):
-        if isinstance(node, ast.ImportFrom) and node.module and name in {each.name for each in node.names}:
+        if isinstance(node, ast.ImportFrom) and node.module and name in {alias.name for alias in node.names}:
             return home(node.module, name) if node.module.startswith(ROOTS) else node.module
     return package
 
@@ -137,15 +137,15 @@ def sources() -> dict[Path, ast.Module]:
 
 @cache
 def imports() -> frozenset[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
+    pairs: set[tuple[str, str]] = set()
     for path, tree in sources().items():
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(ROOTS):
-                found |= {(module, f"{node.module}.{each.name}") for each in node.names}
+                pairs |= {(module, f"{node.module}.{alias.name}") for alias in node.names}
             elif isinstance(node, ast.Import):
-                found |= {(module, each.name) for each in node.names if each.name.startswith(ROOTS)}
-    return frozenset(found)
+                pairs |= {(module, alias.name) for alias in node.names if alias.name.startswith(ROOTS)}
+    return frozenset(pairs)
 
 
 @pytest.mark.parametrize("package", LISTS_MODULES)
@@ -183,10 +183,10 @@ def without_blocks(text: str) -> str:
 
 def dotted_names(text: str) -> set[str]:
     spans = re.findall(r"`([^`]+)`", without_blocks(text))
-    found = {
+    names = {
         name for span in spans for name in re.findall(rf"(?<![\w./-])(?:{'|'.join(ROOTS)})(?:\.\w+)+(?![\w-])", span)
     }
-    return {name for name in found if name.rpartition(".")[2] not in FILES}
+    return {name for name in names if name.rpartition(".")[2] not in FILES}
 
 
 def paths(text: str) -> set[str]:
@@ -197,14 +197,16 @@ def paths(text: str) -> set[str]:
 def imported(text: str) -> set[str]:
     blocks = re.findall(r"^```python$(.*?)^```", text, re.MULTILINE | re.DOTALL)
     nodes = [node for block in blocks for node in ast.walk(ast.parse(block)) if isinstance(node, ast.ImportFrom)]
-    return {f"{node.module}.{each.name}" for node in nodes for each in node.names if f"{node.module}".startswith(ROOTS)}
+    return {
+        f"{node.module}.{alias.name}" for node in nodes for alias in node.names if f"{node.module}".startswith(ROOTS)
+    }
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_names_in_a_page_are_in_the_code(page: Path) -> None:
     text = page.read_text()
-    known = literals()
-    assert {name for name in dotted_names(text) if name not in known and not resolves(name)} == set()
+    defined = literals()
+    assert {name for name in dotted_names(text) if name not in defined and not resolves(name)} == set()
     assert {name for name in imported(text) if not resolves(name)} == set()
 
 

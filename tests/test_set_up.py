@@ -53,8 +53,8 @@ class Tree:
         calls = self.write("calls", "")
         environment = {**os.environ, "PYTHON": str(self.root / "python"), "CC": "cc", **played}
         done = subprocess.run(["scripts/setup"], cwd=self.root, env=environment, capture_output=True, check=False)
-        found = [line.split()[-1] for line in calls.read_text().splitlines() if " install " in line]
-        return done.returncode, [Path(each).stem or "kernels" for each in found]
+        installed = [line.split()[-1] for line in calls.read_text().splitlines() if " install " in line]
+        return done.returncode, [Path(path).stem or "kernels" for path in installed]
 
 
 @pytest.fixture
@@ -106,8 +106,8 @@ def test_another_python_gets_everything(tree: Tree) -> None:
 
 @pytest.mark.parametrize("lost", ["no-pip", "lib/python3/site-packages/pip-1.dist-info/RECORD"])
 def test_an_environment_that_was_made_by_half_is_made_anew(tree: Tree, lost: str) -> None:
-    for each in (".build", ".requirements"):
-        (tree.root / ".venv" / each).unlink()
+    for name in (".build", ".requirements"):
+        (tree.root / ".venv" / name).unlink()
     tree.write(f".venv/{lost}", "")
     made_before = tree.write(".venv/made-before", "")
     assert tree.set_up()[0] == 0
@@ -141,8 +141,8 @@ def package(site: Path, name: str, *, installer: bool = True) -> Path:
 
 def environment(folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
-    for each in (".build", ".requirements"):
-        (folder / each).write_text("")
+    for name in (".build", ".requirements"):
+        (folder / name).write_text("")
     (site,) = folder.glob("lib/python*/site-packages")
     return site
 
@@ -166,10 +166,10 @@ def test_packages_whose_installation_was_cut_off_are_dropped(tmp_path: Path) -> 
     with (gone / "RECORD").open("a") as record:
         record.write(f"{outside},,\n")
     drop_half_installed(tmp_path / "venv")
-    assert [each.exists() for each in (whole, pip, gone, short, unrecorded, unfinished)] == [True] * 2 + [False] * 4
+    assert [file.exists() for file in (whole, pip, gone, short, unrecorded, unfinished)] == [True] * 2 + [False] * 4
     assert sorted(path.name for path in site.glob("*.py")) == ["pip.py", "unrecorded.py", "whole.py"]
     assert outside.exists()
-    assert [(tmp_path / "venv" / each).exists() for each in (".build", ".requirements")] == [True, False]
+    assert [(tmp_path / "venv" / file).exists() for file in (".build", ".requirements")] == [True, False]
 
 
 def test_own_package_is_kept_if_it_may_be_installed_soon(tmp_path: Path) -> None:
@@ -179,4 +179,4 @@ def test_own_package_is_kept_if_it_may_be_installed_soon(tmp_path: Path) -> None
     assert ours.exists()
     drop_half_installed(tmp_path / "venv")
     assert not ours.exists()
-    assert [(tmp_path / "venv" / each).exists() for each in (".build", ".requirements")] == [False, True]
+    assert [(tmp_path / "venv" / name).exists() for name in (".build", ".requirements")] == [False, True]

@@ -117,21 +117,21 @@ def test_every_helper_is_used() -> None:
     for helper in sorted((TESTS / "support").glob("*/*.py")):
         name = f"tests.support.{helper.parent.name}"
         used = (f"{name}.{helper.stem}", f"from {name} import {helper.stem}")
-        assert any(one in text for path, text in texts.items() if path != helper for one in used), helper
+        assert any(word in text for path, text in texts.items() if path != helper for word in used), helper
 
 
 def marks(node: ast.AST) -> set[str]:
     return {
-        each.attr
-        for each in ast.walk(node)
-        if isinstance(each, ast.Attribute) and isinstance(each.value, ast.Attribute) and each.value.attr == "mark"
+        child.attr
+        for child in ast.walk(node)
+        if isinstance(child, ast.Attribute) and isinstance(child.value, ast.Attribute) and child.value.attr == "mark"
     }
 
 
 def marks_of_all(source: ast.Module) -> set[str]:
     assigned = [node for node in source.body if isinstance(node, ast.Assign)]
-    found = [node.value for node in assigned if "pytestmark" in map(ast.unparse, node.targets)]
-    return set().union(*map(marks, found))
+    values = [node.value for node in assigned if "pytestmark" in map(ast.unparse, node.targets)]
+    return set().union(*map(marks, values))
 
 
 def test_marks_of_single_tests_are_not_those_of_all() -> None:
@@ -146,12 +146,12 @@ def test_what_needs_servers_lies_where_it_is_looked_for() -> None:
     """`make integration` collects only these folders, `make unit` skips the ones with nothing else."""
     modules = {path.relative_to(TESTS): parsed(path) for path in TESTS.rglob("test_*.py")}
     elsewhere = [
-        path for path, each in modules.items() if "integration" in marks(each) and path.parts[0] not in SERVERS
+        path for path, module in modules.items() if "integration" in marks(module) and path.parts[0] not in SERVERS
     ]
     assert elsewhere == []
     for mark in ("integration", "interop"):
-        here = {path: each for path, each in modules.items() if path.parts[0] == mark}
-        assert [path for path, each in here.items() if mark not in marks_of_all(each)] == []
+        own = {path: module for path, module in modules.items() if path.parts[0] == mark}
+        assert [path for path, module in own.items() if mark not in marks_of_all(module)] == []
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.slow
 def wheel() -> Path:
     subprocess.run([ROOT / "scripts" / "wheel"], check=True, capture_output=True, text=True)
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    found = (ROOT / "dist").glob(f"kafka_iceberg_archiver-{VERSION}-{tag}-*.whl")
-    return max(found, key=lambda path: path.stat().st_mtime)
+    wheels = (ROOT / "dist").glob(f"kafka_iceberg_archiver-{VERSION}-{tag}-*.whl")
+    return max(wheels, key=lambda path: path.stat().st_mtime)
 
 
 def test_it_has_every_kernel_and_what_they_are_told_by(wheel: Path) -> None:
@@ -47,19 +47,19 @@ def test_it_says_which_linux_it_runs_on(wheel: Path) -> None:
 
 def test_it_runs_where_there_is_no_compiler(wheel: Path, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
-    here = tmp_path / "venv" / "bin"
+    binaries = tmp_path / "venv" / "bin"
     pips = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
-    bare = {"PATH": str(here), "HOME": str(tmp_path), **pips}
-    pip = [here / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    bare = {"PATH": str(binaries), "HOME": str(tmp_path), **pips}
+    pip = [binaries / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     for arguments in (["--require-hashes", "-r", ROOT / "requirements" / "image.txt"], ["--no-deps", wheel]):
         subprocess.run([*pip, *arguments], check=True, env=bare, cwd=tmp_path)
-    subprocess.run([here / "python", "-m", "pip", "check"], check=True, env=bare, cwd=tmp_path)
-    told = run([here / "archiver", "--version"], bare, tmp_path)
-    assert VERSION in told
-    assert "archive" in run([here / "archiver", "--help"], bare, tmp_path)
+    subprocess.run([binaries / "python", "-m", "pip", "check"], check=True, env=bare, cwd=tmp_path)
+    output = run([binaries / "archiver", "--version"], bare, tmp_path)
+    assert VERSION in output
+    assert "archive" in run([binaries / "archiver", "--help"], bare, tmp_path)
     modules = [".".join(kernel.with_suffix("").parts) for kernel in KERNELS]
     code = f"import importlib; [print(importlib.import_module(name).__file__) for name in {modules!r}]"
-    files = run([here / "python", "-c", code], bare, tmp_path).splitlines()
+    files = run([binaries / "python", "-c", code], bare, tmp_path).splitlines()
     assert len(files) == len(KERNELS)
     assert all(Path(file).is_relative_to(tmp_path) for file in files)
 

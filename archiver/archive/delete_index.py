@@ -36,7 +36,7 @@ class DeleteIndex:
         file = DataFile.from_args(file_path=path)
         file.spec_id = spec_id
         deletes = self._positions.for_data_file(sequence, file, partition_key=Record(place))
-        return tuple(sorted(deletes, key=lambda one: one.file_path))
+        return tuple(sorted(deletes, key=lambda delete: delete.file_path))
 
     def equalities(self, sequence: int, spec_id: int, place: str) -> tuple[DataFile, ...]:
         return tuple(

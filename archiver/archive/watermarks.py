@@ -83,7 +83,7 @@ def latest_time(snapshot: TopicSnapshot, partition: int) -> tuple[int, int] | No
     rows = RowRange(partition=partition, min_timestamp=0)
     best: tuple[int, int] | None = None
     files = list(select_files(snapshot.files, rows))
-    for file in sorted(files, key=lambda one: (one.latest is not None, -(one.latest or 0))):
+    for file in sorted(files, key=lambda table_file: (table_file.latest is not None, -(table_file.latest or 0))):
         if best is not None and file.latest is not None and file.latest < best[0]:
             break
         candidate = _latest_in(snapshot.storage, file, rows)
@@ -112,7 +112,7 @@ def _first_offset(storage: TopicStorage, file: TableFile, wanted: RowRange) -> i
     opened = OpenFile.open(storage, file)
     try:
         least: int | None = None
-        for block in sorted(opened.reader.blocks(wanted), key=lambda one: one.low_offset or 0):
+        for block in sorted(opened.reader.blocks(wanted), key=lambda candidate: candidate.low_offset or 0):
             if least is not None and block.low_offset is not None and block.low_offset >= least:
                 break
             for kafka in opened.kafka(block, wanted):

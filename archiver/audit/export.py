@@ -21,7 +21,7 @@ def export(trail: TrailFolder, target: Path) -> int:
     target.mkdir(parents=True, exist_ok=True)
     count = 0
     # The position less the count is the same for all entries of a run.
-    for _, run in groupby(enumerate(_once(trail)), key=lambda one: one[1].place - one[0]):
+    for _, run in groupby(enumerate(_once(trail)), key=lambda numbered: numbered[1].place - numbered[0]):
         count += _write(target, (line for _, line in run))
     for path, data in trail.checkpoints():
         (target / path.rpartition("/")[2]).write_bytes(data)

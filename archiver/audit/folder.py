@@ -239,11 +239,13 @@ def _entry_objects(found: Sequence[ListedObject]) -> tuple[EntryObject, ...]:
         else:
             continue
         objects.append(EntryObject(path=item.path, first=first, last=last, modified_ms=item.modified_ms))
-    return tuple(sorted(objects, key=lambda each: (each.first, each.last)))
+    return tuple(sorted(objects, key=lambda entry: (entry.first, entry.last)))
 
 
 def _checkpoints(found: Sequence[ListedObject]) -> tuple[str, ...]:
-    return tuple(item.path for item in sorted(found, key=lambda each: each.name) if _CHECKPOINT.fullmatch(item.name))
+    return tuple(
+        item.path for item in sorted(found, key=lambda listed: listed.name) if _CHECKPOINT.fullmatch(item.name)
+    )
 
 
 def _has(pack: EntryObject, each: EntryObject) -> bool:

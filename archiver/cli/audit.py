@@ -53,15 +53,15 @@ def show(
     from archiver.terminal.audit_screen import Wanted, entry_listing
 
     with reported(as_json=as_json):
-        wanted = Wanted.of(kinds=kind or (), since=since, until=until, limit=limit)
-        found = [
-            entry for trail in find_trails(load_config(config), [topic]) for entry in wanted.select(trail.entries())
+        selection = Wanted.of(kinds=kind or (), since=since, until=until, limit=limit)
+        entries = [
+            entry for trail in find_trails(load_config(config), [topic]) for entry in selection.select(trail.entries())
         ]
     if as_json:
-        for entry in found:
+        for entry in entries:
             write_line("entry", entry=entry)
     else:
-        TextConsole().print(entry_listing(found))
+        TextConsole().print(entry_listing(entries))
 
 
 @audit_app.command()
@@ -105,14 +105,14 @@ def check(
         kept = KeptCheckpoints.read(checkpoint or ())
         trails = (exported_trail(folder),) if folder is not None else find_trails(load_config(config), topics or ())
         heads = heads_of(load_config(config)) if registry else {}
-        found = [
+        checked = [
             trail.check(keys, kept=kept.of(trail), max_age=seconds, head=heads.get(trail.folder.path))
             for trail in trails
         ]
         kept.refuse_unmatched()
-    values = {"trails": [report_json(report) for report in found]}
-    print_answer("trails", values, lambda: "\n".join(report_lines(found, shown=_SHOWN)), as_json=as_json)
-    if any(not each.is_whole for each in found):
+    values = {"trails": [report_json(report) for report in checked]}
+    print_answer("trails", values, lambda: "\n".join(report_lines(checked, shown=_SHOWN)), as_json=as_json)
+    if any(not result.is_whole for result in checked):
         raise typer.Exit(FAILED)
 
 
@@ -142,7 +142,7 @@ def checkpoint(
         for trail in signed
     ]
     print_answer("checkpoints", {"checkpoints": signed}, lambda: "\n".join(lines), as_json=as_json)
-    if any(each["root"] is None for each in signed):
+    if any(entry["root"] is None for entry in signed):
         raise typer.Exit(FAILED)
 
 

@@ -43,9 +43,9 @@ class KeptCheckpoints:
     def of(self, trail: FoundTrail) -> dict[str, bytes]:
         """An exported trail gets all checkpoints."""
         uuid = None if trail.journal is None else str(trail.journal.uuid)
-        found = {path: data for path, data in self.files.items() if uuid in {None, self.tables[path]}}
-        self._used.update(found)
-        return found
+        kept = {path: data for path, data in self.files.items() if uuid in {None, self.tables[path]}}
+        self._used.update(kept)
+        return kept
 
     def refuse_unmatched(self) -> None:
         """Raises ConfigError if a checkpoint's table has no trail."""

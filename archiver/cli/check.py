@@ -39,14 +39,14 @@ def check(
     with reported(as_json=as_json):
         seconds = seconds_of("--timeout", timeout) or 0.0
         loaded = load_config(config)
-        found: list[Finding] = []
+        findings: list[Finding] = []
         console = TextConsole()
         for finding in _findings(loaded, seconds=seconds, with_spark=not no_spark):
-            found.append(finding)
+            findings.append(finding)
             if not as_json:
                 console.print(finding_lines(finding))
-    print_answer("check", check_json(found), lambda: verdict(found), as_json=as_json)
-    if any(each.failed for each in found):
+    print_answer("check", check_json(findings), lambda: verdict(findings), as_json=as_json)
+    if any(result.failed for result in findings):
         raise typer.Exit(FAILED)
 
 
@@ -58,5 +58,5 @@ def _findings(config: Config, *, seconds: float, with_spark: bool) -> Iterator[F
 
     retention = Check(part=RETENTION, look=lambda: look_at_retention(config), seconds=seconds)
     partitions = Check(part=PARTITIONS, look=lambda: look_at_partitions(config), seconds=seconds)
-    for each in (*checks_of(config, seconds=seconds, with_spark=with_spark), retention, partitions):
-        yield from each.findings()
+    for part_check in (*checks_of(config, seconds=seconds, with_spark=with_spark), retention, partitions):
+        yield from part_check.findings()

@@ -83,12 +83,12 @@ class TerminalConsent:
 
 def consent_to(command: str, *, yes: bool, prompt: Prompt | None = None) -> Consent:
     """Raises ConsentMissing without `--yes` and without a terminal."""
-    found = consent_or_none(yes=yes, prompt=prompt)
-    if found is None:
+    consent = consent_or_none(yes=yes, prompt=prompt)
+    if consent is None:
         raise ConsentMissing(
             f"`archiver {command}` removes for good, and there is no terminal to ask on: give --yes. Nothing was done"
         )
-    return found
+    return consent
 
 
 def consent_or_none(*, yes: bool, prompt: Prompt | None = None) -> Consent | None:

@@ -240,8 +240,8 @@ def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterato
             )
         given[SERVERS] = section.advertise or section.listen
     try:
-        with ConsumerGroups(given) as found:
-            yield found
+        with ConsumerGroups(given) as connected:
+            yield connected
     except BrokerUnavailable as error:
         hint = "" if bootstrap is not None or options is not None else ". Start it with `archiver serve kafka`"
         raise BrokerUnavailable(f"{error.message}{hint}", **error.context, server=given[SERVERS]) from error

@@ -43,11 +43,16 @@ def hold(
         if show:
             if release is not None or start is not None or end is not None or partition:
                 raise ConfigError("--list takes topics, and no other option but --all")
-            found = holds.listed(topics or (), with_released=everything)
-            lines = [hold_line(each.topic, one) for each in found for one in each.holds] or ["no hold is in force"]
+            listed = holds.listed(topics or (), with_released=everything)
+            lines = [hold_line(entry.topic, legal_hold) for entry in listed for legal_hold in entry.holds] or [
+                "no hold is in force"
+            ]
             event = "holds"
             values: dict[str, Any] = {
-                "topics": [{"topic": each.topic, "holds": [one.to_json() for one in each.holds]} for each in found]
+                "topics": [
+                    {"topic": entry.topic, "holds": [legal_hold.to_json() for legal_hold in entry.holds]}
+                    for entry in listed
+                ]
             }
         elif len(topics or ()) != 1:
             raise ConfigError("name one topic; `archiver hold --list` shows those of all")

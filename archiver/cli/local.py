@@ -91,12 +91,12 @@ def status(
     from archiver.local import LocalStack
 
     with reported(as_json=as_json):
-        found = LocalStack(directory).status()
+        stack = LocalStack(directory).status()
     if as_json:
-        write_line("stack_status", **found.to_json(with_secrets=secrets))
+        write_line("stack_status", **stack.to_json(with_secrets=secrets))
     else:
-        _show(found, secrets=secrets)
-    if not found.ready:
+        _show(stack, secrets=secrets)
+    if not stack.ready:
         raise typer.Exit(NOT_READY)
 
 

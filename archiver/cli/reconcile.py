@@ -31,17 +31,17 @@ def reconcile(
 
     with reported(as_json=as_json):
         done = run(load_config(config), topics or ())
-    for each in done:
+    for topic in done:
         if as_json:
-            _write(each)
+            _write(topic)
             continue
         TextConsole().print(
-            f"{each.topic} in {each.table}: {counted(each.landed, 'range')} with {counted(each.rows, 'record')} "
-            f"committed, {counted(each.waiting, 'range')} still {'waits' if each.waiting == 1 else 'wait'}"
+            f"{topic.topic} in {topic.table}: {counted(topic.landed, 'range')} with {counted(topic.rows, 'record')} "
+            f"committed, {counted(topic.waiting, 'range')} still {'waits' if topic.waiting == 1 else 'wait'}"
         )
-        for error in each.errors:
+        for error in topic.errors:
             print_error(error, as_json=False)
-    if any(each.errors for each in done):
+    if any(topic.errors for topic in done):
         raise typer.Exit(FAILED)
 
 

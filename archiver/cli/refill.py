@@ -85,7 +85,7 @@ def _values(report: RefillReport) -> dict[str, Any]:
 
 
 def _lines(report: RefillReport) -> list[str]:
-    lines = [_line(each) for each in report.mended]
+    lines = [_line(hole) for hole in report.mended]
     if not lines:
         lines.append("no row is missing")
     if report.was_back:
@@ -95,5 +95,5 @@ def _lines(report: RefillReport) -> list[str]:
 
 
 def _line(each: MendedHole) -> str:
-    place = f"  partition {each.hole.partition} {each.hole.span}: {counted(each.rows, 'row')}"
-    return f"{place} {str(each.fate).replace('_', ' ')}{f': {each.reason}' if each.reason else ''}"
+    text = f"  partition {each.hole.partition} {each.hole.span}: {counted(each.rows, 'row')}"
+    return f"{text} {str(each.fate).replace('_', ' ')}{f': {each.reason}' if each.reason else ''}"

@@ -49,10 +49,10 @@ def rebuild(
 
 
 def _starts(texts: Sequence[str]) -> dict[int, int]:
-    found: dict[int, int] = {}
+    starts: dict[int, int] = {}
     for text in texts:
         partition, _, offset = text.partition("=")
         if not (partition.isdecimal() and offset.isdecimal()):
             raise ConfigError("--start is PARTITION=OFFSET, such as 3=1200", start=text)
-        found[int(partition)] = int(offset)
-    return found
+        starts[int(partition)] = int(offset)
+    return starts

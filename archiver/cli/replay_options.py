@@ -21,10 +21,10 @@ def check_together(*, to_file: Mapping[str, object], to_kafka: Mapping[str, obje
 
 def topic_settings(pairs: Iterable[str]) -> dict[str, str]:
     """Raises ConfigError."""
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name.strip():
             raise ConfigError("--topic-setting is no setting: write name=value", found=pair)
-        found[name.strip()] = value.strip()
-    return found
+        settings[name.strip()] = value.strip()
+    return settings

@@ -47,7 +47,7 @@ def reprocess(
     with reported(as_json=as_json):
         if code and (unrecognized or everything):
             raise ConfigError("--code names errors: it doesn't go with --unrecognized and --all")
-        wanted = RowFilter(
+        row_filter = RowFilter(
             reach=Reach.ALL if everything else Reach.UNRECOGNIZED if unrecognized else Reach.ERRORS,
             codes=frozenset(code or ()),
             partitions=frozenset(partition or ()),
@@ -56,6 +56,6 @@ def reprocess(
         )
         output = Output(ReprocessScreen(Terminal()), as_json=as_json)
         with output:
-            report = Reprocess(load_config(config), topic, wanted, output, dry_run=dry_run).run()
+            report = Reprocess(load_config(config), topic, row_filter, output, dry_run=dry_run).run()
     if not report.succeeded or output.failed:
         raise typer.Exit(FAILED)

@@ -21,7 +21,7 @@ def look_at_retention(config: Config) -> Iterator[Finding]:
     if not any(limits.values()):
         return
     planned = _planned(config)
-    reasons = {topic: "; ".join(found) for topic, found in planned.items() if found}
+    reasons = {topic: "; ".join(causes) for topic, causes in planned.items() if causes}
     for name, text in limits.items():
         if text is not None and config.topic(name).has_short_retention and name not in planned:
             reasons[name] = short_retention(text)

@@ -65,9 +65,9 @@ def show(
         return
     with reported(as_json=as_json), _archived(config, topic) as (settings, registry, row):
         state = registry.ledger.load(row)
-        found, warnings = outline(state), table_notes(_newest_schema(state), settings.catalog)
-        values = {"topic": topic, "table": row.table, **found.to_json(), "warnings": list(warnings)}
-        print_answer("schema", values, lambda: _outline(topic, row.table, found, warnings), as_json=as_json)
+        described, warnings = outline(state), table_notes(_newest_schema(state), settings.catalog)
+        values = {"topic": topic, "table": row.table, **described.to_json(), "warnings": list(warnings)}
+        print_answer("schema", values, lambda: _outline(topic, row.table, described, warnings), as_json=as_json)
 
 
 def _outline(topic: str, table: str, outlined: Outline, warnings: Sequence[str]) -> RenderableType:
@@ -161,14 +161,14 @@ def diff(
             raise ConfigError("--allow goes with --check")
         sides = _Sides(old=old, new=new, topic=topic, message=message, imports=tuple(imports or ()))
         compared = _compare(sides, config, descriptors, of_key=of_key)
-        found, down = compared.diff, compared.schema_registry_down
+        difference, down = compared.diff, compared.schema_registry_down
         if check and down is not None:
             raise down
-        broken = broken_rules(found.changes, allowed=allow or ()) if check else ()
+        broken = broken_rules(difference.changes, allowed=allow or ()) if check else ()
         verdict = {"compatible": not broken, "broken": [rule.to_json() for rule in broken]} if check else {}
         print_answer(
             "schema_diff",
-            {**compared.subject, **found.to_json(), "schema_registry_down": error_or_none(down), **verdict},
+            {**compared.subject, **difference.to_json(), "schema_registry_down": error_or_none(down), **verdict},
             lambda: _diff_screen(compared, verdict_lines(broken) if check else ()),
             as_json=as_json,
         )
@@ -212,7 +212,7 @@ def approve(
                 row,
                 schemas,
                 registry,
-                consent=lambda found: ask(approval_question(found)),
+                consent=lambda asked: ask(approval_question(asked)),
                 by=author(loaded.audit).principal,
             )
         if approval.breaking and not approval.is_approved:
@@ -331,12 +331,12 @@ def _files(
         raise ConfigError(f"--from and --to compare two files: {', '.join(given)} doesn't go with them")
     if message is None:
         raise ConfigError("Name the message that the files describe with --message, such as shop.Order")
-    found = compare_files(old, new, message=message, imports=imports)
-    headline = summary(found.changes) if found.is_new else "the same schema"
+    difference = compare_files(old, new, message=message, imports=imports)
+    headline = summary(difference.changes) if difference.is_new else "the same schema"
     return _Compared(
         subject={"from": str(old), "to": str(new), "message": message},
         headline=f"{message}, from {old} to {new}: {headline}",
-        diff=found,
+        diff=difference,
     )
 
 

@@ -93,10 +93,10 @@ def compare(state: LedgerState, proposed: Schemas, settings: TopicConfig | None 
 
 def schemas_of(state: LedgerState, version: int, *, topic: str) -> RowMapping:
     """Raises ConfigError if the topic has no such version."""
-    for known in state.versions:
-        if known.version == version:
-            return row_mapping_from_text(known.mapping)
-    numbers = [known.version for known in state.versions]
+    for entry in state.versions:
+        if entry.version == version:
+            return row_mapping_from_text(entry.mapping)
+    numbers = [entry.version for entry in state.versions]
     raise ConfigError(f"the topic has no schema version {version}", topic=topic, versions=numbers)
 
 

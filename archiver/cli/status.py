@@ -53,10 +53,10 @@ def status(
             if watch:
                 number = _watch(look, seconds or WATCH_SECONDS, as_json=as_json, partitions=partitions)
                 raise typer.Exit(SIGNALLED + number)
-            found, error = look()
-    values = {"topics": [status_json(topic) for topic in found], "error": error_or_none(error)}
-    print_answer("status", values, lambda: looked_screen(found, error, partitions=partitions), as_json=as_json)
-    if error is not None or any(topic.problems for topic in found):
+            listed, error = look()
+    values = {"topics": [status_json(topic) for topic in listed], "error": error_or_none(error)}
+    print_answer("status", values, lambda: looked_screen(listed, error, partitions=partitions), as_json=as_json)
+    if error is not None or any(topic.problems for topic in listed):
         raise typer.Exit(FAILED)
 
 
@@ -90,15 +90,15 @@ def _show_once(look: Look, console: TextConsole, *, as_json: bool, partitions: b
     if not as_json:
         console.print(_looked(look, partitions=partitions))
         return
-    found, error = _try(look)
-    write_line("status", topics=[status_json(each) for each in found], error=error_or_none(error))
+    statuses, error = _try(look)
+    write_line("status", topics=[status_json(topic) for topic in statuses], error=error_or_none(error))
 
 
 def _looked(look: Look, *, partitions: bool) -> RenderableType:
     from archiver.terminal.status_screen import watch_screen
 
-    found, error = _try(look)
-    return watch_screen(found, error, partitions=partitions)
+    statuses, error = _try(look)
+    return watch_screen(statuses, error, partitions=partitions)
 
 
 def _try(look: Look) -> tuple[list[TopicStatus], ContextError | None]:

@@ -27,8 +27,8 @@ def topics(
 
     with reported(as_json=as_json):
         loaded = load_config(config)
-        found = list_topics(loaded, names or ())
-    print_answer("topics", topics_json(found), lambda: topics_screen(found), as_json=as_json)
-    if found.registry_error is not None:
-        print_error(found.registry_error, as_json=as_json)
+        listing = list_topics(loaded, names or ())
+    print_answer("topics", topics_json(listing), lambda: topics_screen(listing), as_json=as_json)
+    if listing.registry_error is not None:
+        print_error(listing.registry_error, as_json=as_json)
         raise typer.Exit(FAILED)

@@ -93,8 +93,8 @@ def listed(config: ConfigPath = DEFAULT_CONFIG, as_json: AsJson = False, _verbos
         dsn = load_config(config).registry.dsn
         from archiver.access import UserAccounts
 
-        found = list(UserAccounts(dsn).every())
-    print_answer("users", users_json(found), lambda: users_screen(found), as_json=as_json, soft_wrap=True)
+        accounts = list(UserAccounts(dsn).every())
+    print_answer("users", users_json(accounts), lambda: users_screen(accounts), as_json=as_json, soft_wrap=True)
 
 
 def _set(name: str, config: Path, password_file: Path | None, iterations: int, *, is_new: bool) -> None:

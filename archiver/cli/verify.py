@@ -140,10 +140,10 @@ def _check(path: Path, public_key: Path | None, *, as_json: bool) -> None:
     from archiver.terminal.answer import print_answer
     from archiver.upkeep.verify.document import check_report
 
-    found = check_report(path, public_key)
+    checked = check_report(path, public_key)
     signed = (
-        f"it is signed by key {found.key_id}" if found.key_id else "its signature wasn't checked: give --public-key"
+        f"it is signed by key {checked.key_id}" if checked.key_id else "its signature wasn't checked: give --public-key"
     )
-    values = {"file": str(path), "key_id": found.key_id, "report": found.report}
-    text = f"{found.page}\n{path}: the report is intact, {signed}"
+    values = {"file": str(path), "key_id": checked.key_id, "report": checked.report}
+    text = f"{checked.page}\n{path}: the report is intact, {signed}"
     print_answer("report", values, lambda: text, as_json=as_json, soft_wrap=True)

@@ -23,13 +23,13 @@ _MISSING: Final = "not installed"
 
 def version_lines() -> Iterator[str]:
     yield f"archiver {version(PACKAGE)}"
-    parts = {"Python": platform.python_version()} | {name: _version(each) for name, each in _LIBRARIES.items()}
-    embedded = {"Kafka": _kafka()} | {name: _version(each) for name, each in _EMBEDDED.items()}
+    parts = {"Python": platform.python_version()} | {name: _version(package) for name, package in _LIBRARIES.items()}
+    embedded = {"Kafka": _kafka()} | {name: _version(package) for name, package in _EMBEDDED.items()}
     width = max(map(len, (*parts, *embedded)))
-    for name, found in parts.items():
-        yield f"  {name:<{width}}  {found}"
-    for name, found in embedded.items():
-        yield f"  {name:<{width}}  {found}{'' if found == _MISSING else ' (embedded stack)'}"
+    for name, installed in parts.items():
+        yield f"  {name:<{width}}  {installed}"
+    for name, installed in embedded.items():
+        yield f"  {name:<{width}}  {installed}{'' if installed == _MISSING else ' (embedded stack)'}"
 
 
 def _version(package: str) -> str:

@@ -140,7 +140,7 @@ def views(
         loaded = load_config(config)
         table = CatalogTables(loaded).load(topic)
         path = tuple(table.name())
-        place = None if namespace is None else tuple(namespace.split("."))
+        parts = None if namespace is None else tuple(namespace.split("."))
         choice = ColumnChoice(
             wanted=tuple(columns or ()),
             excluded=tuple(exclude or ()),
@@ -163,7 +163,7 @@ def views(
                 topic,
                 path,
                 lambda given: make(given=given, merge_changed=merge_changed),
-                namespace=place,
+                namespace=parts,
                 name=name,
                 trino_catalog=catalog,
             )
@@ -171,14 +171,14 @@ def views(
             text = f"{done.put.capitalize()} view {values['view']} with {len(done.view.columns):,} columns."
         else:
             view, dialect = make(), dialect_of(engine)
-            there = Place(
+            target = Place(
                 catalog=catalog or dialect.default_catalog,
-                namespace=place,
+                namespace=parts,
                 name=name or view.default_name,
                 temporary=temporary,
             )
-            sql = statement(view, dialect, there)
-            values |= {"view": there.name, "engine": str(engine), "columns": _columns(view), "sql": sql}
+            sql = statement(view, dialect, target)
+            values |= {"view": target.name, "engine": str(engine), "columns": _columns(view), "sql": sql}
             text = f"{sql};"
     print_answer("view", values, lambda: text, as_json=as_json, soft_wrap=True)
 

@@ -60,9 +60,9 @@ def renew_check(
     topic: TopicRow, table: ArchiveTable, registry: Registry, load: Callable[[], ArchiveTable | None]
 ) -> None:
     """Call it before earlier snapshots expire. Raises like `check_rows`."""
-    found = check_rows(topic, table, registry, load)
-    if found.snapshot_id != table.snapshot_id and later_than(found, table) is not None:
-        registry.rows.note_checked(topic, replace(found, snapshot_id=table.snapshot_id, sequence=sequence_of(table)))
+    result = check_rows(topic, table, registry, load)
+    if result.snapshot_id != table.snapshot_id and later_than(result, table) is not None:
+        registry.rows.note_checked(topic, replace(result, snapshot_id=table.snapshot_id, sequence=sequence_of(table)))
 
 
 def _is_old(later: Sequence[Snapshot]) -> bool:

@@ -137,7 +137,7 @@ class _Comparison:
                 altered.append(altered_range(expected))
         cover = Cover(judged)
         before = [earlier for earlier in self._known.altered if not cover.touches(OffsetRange.of_range(earlier))]
-        merged = sorted((*before, *altered), key=lambda each: (each.partition, each.start_offset))
+        merged = sorted((*before, *altered), key=lambda range_: (range_.partition, range_.start_offset))
         self._known = replace(self._known, altered=tuple(merged))
 
     def _checked(self, done: int) -> Checked:

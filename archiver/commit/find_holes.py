@@ -90,7 +90,7 @@ def search(
         return ()
     return tuple(
         hole
-        for _, group in groupby(suspects, key=lambda each: each.partition)
+        for _, group in groupby(suspects, key=lambda suspect: suspect.partition)
         for window in _windows(group)
         for hole in _missing(live, window)
         if hole.end_offset > first_offsets.get(hole.partition, 0)

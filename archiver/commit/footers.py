@@ -90,10 +90,10 @@ def ranges_of(files: Mapping[str, tuple[SegmentMetadata, DataFileInfo]]) -> Foun
     groups: dict[tuple[object, ...], list[TranslatedRange]] = defaultdict(list)
     sizes: dict[tuple[object, ...], int] = {}
     for path, (footer, file) in sorted(files.items()):
-        one = range_of(path, footer, file)
-        if one is not None and footer.origin is not None:
-            key = (one.partition, one.start_offset, one.end_offset, footer.origin.range_id or path)
-            groups[key].append(one)
+        range_ = range_of(path, footer, file)
+        if range_ is not None and footer.origin is not None:
+            key = (range_.partition, range_.start_offset, range_.end_offset, footer.origin.range_id or path)
+            groups[key].append(range_)
             sizes[key] = footer.origin.files
     whole: list[TranslatedRange] = []
     partial: list[TranslatedRange] = []

@@ -17,7 +17,7 @@ from catalog.ranges.spans import joined
 
 def named(holes: Iterable[Hole | AlteredRange]) -> str:
     parts = []
-    for partition, group in groupby(sorted(holes, key=_place), key=lambda each: each.partition):
+    for partition, group in groupby(sorted(holes, key=_place), key=lambda hole: hole.partition):
         members = list(group)
         spans = ", ".join(f"[{start}, {end})" for start, end in joined((e.start_offset, e.end_offset) for e in members))
         parts.append(f"partition {partition} {spans} {sum(member.rows for member in members)} rows")

@@ -30,7 +30,7 @@ def place_of_file(file: TableFile) -> RowBounds:
 
 def overlapping(ranges: Sequence[ExpectedRange], places: Iterable[RowBounds]) -> npt.NDArray[np.bool_]:
     overlaps = np.zeros(len(ranges), np.bool_)
-    bounds = np.array(sorted(places, key=lambda each: each.low_offset), np.int64).reshape(-1, 4)
+    bounds = np.array(sorted(places, key=lambda row_bounds: row_bounds.low_offset), np.int64).reshape(-1, 4)
     partitions = np.array([item.partition for item in ranges], np.int64)
     starts = np.array([item.start_offset for item in ranges], np.int64)
     ends = np.array([item.end_offset for item in ranges], np.int64)

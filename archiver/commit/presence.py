@@ -47,7 +47,7 @@ class Presence:
             return tuple(waiting)
         self._believe(faults)
         good: list[TranslatedRange] = []
-        for _, partition in groupby(waiting, key=lambda one: one.partition):
+        for _, partition in groupby(waiting, key=lambda range_: range_.partition):
             ranges = list(partition)
             bad = next((position for position, item in enumerate(ranges) if item.id in faults), len(ranges))
             good += ranges[:bad]

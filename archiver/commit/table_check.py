@@ -140,6 +140,6 @@ def _deletes(table: str, altered: tuple[AlteredRange, ...]) -> list[str]:
     return [
         f"DELETE FROM {table} WHERE kafka.partition = {partition}"  # noqa: S608 - nobody here runs it
         f" AND kafka.offset >= {start} AND kafka.offset < {end}"
-        for partition, group in groupby(altered, key=lambda each: each.partition)
+        for partition, group in groupby(altered, key=lambda range_: range_.partition)
         for start, end in joined((item.start_offset, item.end_offset) for item in group)
     ]

@@ -37,17 +37,17 @@ def table_ranges(
             places.put(item)
     described = {path: (footer, table_info(files[path], footer)) for path, footer in footers.items()}
     ranges = ranges_of(described)
-    others: list[StoredRange] = []
+    unplaced: list[StoredRange] = []
     for translated in ranges.all:
-        one = StoredRange.of(translated)
-        overlapped = places.overlapping(one)
+        range_ = StoredRange.of(translated)
+        overlapped = places.overlapping(range_)
         if not overlapped:
-            places.put(one)
-        elif len(overlapped) == 1 and overlapped[0].offsets == one.offsets and not overlapped[0].lost:
-            places.put(_completed(overlapped[0], one, files), instead_of=overlapped)
+            places.put(range_)
+        elif len(overlapped) == 1 and overlapped[0].offsets == range_.offsets and not overlapped[0].lost:
+            places.put(_completed(overlapped[0], range_, files), instead_of=overlapped)
         else:
-            others.append(one)
-    for cluster, overlapped in list(_clusters(others, places)):
+            unplaced.append(range_)
+    for cluster, overlapped in list(_clusters(unplaced, places)):
         if _account_for(cluster, overlapped, files):
             for item in overlapped:
                 places.remove(item)
@@ -121,14 +121,14 @@ def _completed(known: StoredRange, found: StoredRange, files: Mapping[str, Table
     gone = [file for file in known.files if file.path not in files]
     ids = {file.id for file in known.files}
     made = [replace(file, id=_unused(file, ids)) for file in found.files if file.path not in known.paths]
-    first, *others = spread([*kept, *made], known.expected)
+    first, *rest = spread([*kept, *made], known.expected)
     first = replace(
         first,
         erased=first.erased + sum(file.erased for file in gone),
         lost=first.lost + sum(file.lost for file in gone),
         retired=first.retired + sum(file.retired for file in gone),
     )
-    return replace(known, files=(first, *others))
+    return replace(known, files=(first, *rest))
 
 
 def _unused(file: StoredFile, ids: Container[str]) -> str:
@@ -142,8 +142,8 @@ class _RangePositions:
 
     def overlapping(self, one: StoredRange) -> list[StoredRange]:
         ranges = self._ranges.get(one.partition, [])
-        first = bisect_left(ranges, one.start_offset, key=lambda each: each.end_offset - 1)
-        last = bisect_left(ranges, one.end_offset, key=lambda each: each.start_offset)
+        first = bisect_left(ranges, one.start_offset, key=lambda range_: range_.end_offset - 1)
+        last = bisect_left(ranges, one.end_offset, key=lambda range_: range_.start_offset)
         return ranges[first:last]
 
     def remove(self, one: StoredRange) -> None:
@@ -153,7 +153,7 @@ class _RangePositions:
         for item in instead_of:
             self.remove(item)
         ranges = self._ranges.setdefault(one.partition, [])
-        ranges.insert(bisect_left(ranges, one.start_offset, key=lambda each: each.start_offset), one)
+        ranges.insert(bisect_left(ranges, one.start_offset, key=lambda range_: range_.start_offset), one)
 
     def ranges(self) -> list[StoredRange]:
         return [item for _, ranges in sorted(self._ranges.items()) for item in ranges]

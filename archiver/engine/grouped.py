@@ -96,10 +96,10 @@ def _run_each(
 ) -> tuple[bytes | None, ...]:
     """Return pickled outcomes in order; None for tasks that didn't begin within `seconds`."""
     until = time.monotonic() + seconds
-    first, *others = bundle
+    first, *rest = bundle
     with nullcontext(run) if together is None else together(bundle) as run_member:
         done = [run_captured(run_member, first)]
-        return *done, *(run_captured(run_member, task) if time.monotonic() < until else None for task in others)
+        return *done, *(run_captured(run_member, task) if time.monotonic() < until else None for task in rest)
 
 
 def _renumbered(outcomes: Iterator[TaskOutcome[Result]], order: Sequence[int]) -> Generator[TaskOutcome[Result]]:

@@ -94,8 +94,8 @@ class Recognizer:
         return Recognition(**counts)
 
     def unknown(self, rows: pa.StructArray, part: str) -> Mask | None:
-        one = self._parts.get(part)
-        sizes = None if one is None or one.unknown is None else one.unknown.sizes(rows)
+        columns = self._parts.get(part)
+        sizes = None if columns is None or columns.unknown is None else columns.unknown.sizes(rows)
         return None if sizes is None else sizes > 0
 
 

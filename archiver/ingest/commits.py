@@ -33,8 +33,8 @@ class Commits:
     def begin(self, run: TopicRun) -> None:
         """Raises errors of earlier commits, except errors of topics."""
         if self._is_broken:
-            for each in [each for each in self._begun if each.done()]:
-                self._judge(each)
+            for future in [future for future in self._begun if future.done()]:
+                self._judge(future)
         done = self._in_thread(run, commit)
         self._begun[done] = run
         done.add_done_callback(self._ended)
@@ -47,25 +47,25 @@ class Commits:
     ) -> None:
         try:
             if error is None:
-                for each in as_completed(tuple(self._begun)):
-                    self._judge(each)
+                for future in as_completed(tuple(self._begun)):
+                    self._judge(future)
         finally:
-            others = self._broken_off()
-        if others and isinstance(error, ContextError):  # what may be tried again must not hide what may not
-            raise others[0]
+            errors = self._broken_off()
+        if errors and isinstance(error, ContextError):  # what may be tried again must not hide what may not
+            raise errors[0]
 
     def _broken_off(self) -> list[BaseException]:
-        for each in self._begun:
-            each.cancel()
+        for future in self._begun:
+            future.cancel()
         wait(self._begun)
-        found = []
-        for each in tuple(self._begun):
+        errors = []
+        for future in tuple(self._begun):
             try:
-                self._judge(each)
+                self._judge(future)
             except BaseException as another:  # noqa: BLE001 - the caller decides
                 _LOG.error("a commit failed, too, as the run was ended", exc_info=another)
-                found.append(another)
-        return found
+                errors.append(another)
+        return errors
 
     def _judge(self, ended: Future[None]) -> None:
         run = self._begun.pop(ended)

@@ -223,7 +223,7 @@ class ArchiveJob:
         return topics
 
     def _tell_unmatched(self, existing: Iterable[str]) -> None:
-        missing = [each for each in unmatched(existing, self._config.sections) if each not in self._told_patterns]
+        missing = [name for name in unmatched(existing, self._config.sections) if name not in self._told_patterns]
         self._told_patterns.update(missing)
         for pattern in missing:
             hint = internal_hint(pattern)
@@ -232,8 +232,8 @@ class ArchiveJob:
     def _run(self, connected: JobServers, stop: threading.Event, *, look_every: float | None) -> JobReport:
         started = time.monotonic()
         clean_spool(self._config.archive.spool)
-        with connected.registry.leases() as held:
-            runs, refused = self._open_topics(connected, TopicLeases(held), stop, look_every)
+        with connected.registry.leases() as leases:
+            runs, refused = self._open_topics(connected, TopicLeases(leases), stop, look_every)
             self._observer(TopicsOpened(tables={run.name: run.config.table for run in runs}))
             staged = _with_staged(runs, connected.registry)
             for run in runs:
@@ -253,7 +253,7 @@ class ArchiveJob:
             ).run()
             _compare(runs, stop)
             self._opened = {run.name: run.opened.staged for run in runs}
-            if not held.are_held():
+            if not leases.are_held():
                 _LOG.warning(
                     "the connection to Postgres that held the leases of %d topics broke in the run: other archivers may"
                     " have worked on them too. Nothing is lost or there twice by that; the next run takes them again",
@@ -272,21 +272,21 @@ class ArchiveJob:
         self, connected: JobServers, leases: TopicLeases, stop: threading.Event, look_every: float | None
     ) -> tuple[list[TopicRun], list[TopicReport]]:
         topics = self._configured(connected.brokers, waits=look_every is not None)
-        known = connected.known_topics()
-        busy = leases.take([known[topic.name] for topic in topics if topic.name in known])
+        registered = connected.known_topics()
+        busy = leases.take([registered[topic.name] for topic in topics if topic.name in registered])
         connected.brokers.refresh([topic.name for topic in topics])
-        free = [known[topic.name] for topic in topics if topic.name in known and topic.name not in busy]
+        free = [registered[topic.name] for topic in topics if topic.name in registered and topic.name not in busy]
         ledgers = LedgersAhead(connected.registry, free)
         sharing = connected.refused_to_share(topics)
         runs: list[TopicRun] = []
         refused: list[TopicReport] = []
-        for topic, loaded in connected.catalogs.each(topics, partial(_load, known=known, busy=busy), stop):
+        for topic, loaded in connected.catalogs.each(topics, partial(_load, known=registered, busy=busy), stop):
             try:
                 if topic.name in sharing:
                     raise sharing[topic.name]
                 if topic.name in busy:
                     raise _busy(topic.name)
-                opened = self._open(topic, known.get(topic.name), connected, loaded, ledgers)
+                opened = self._open(topic, registered.get(topic.name), connected, loaded, ledgers)
                 if leases.take([opened.topic]):
                     raise _busy(topic.name)
                 runs.append(self._run_of(topic, opened, connected, stop, look_every))

@@ -110,7 +110,9 @@ class JobReport:
         reached = {topic.topic for topic in self.topics}
         missed = [topic for topic in before.topics if topic.topic not in reached]
         error = self.error or (None if self.topics else before.error)
-        return replace(self, topics=tuple(sorted([*self.topics, *missed], key=lambda each: each.topic)), error=error)
+        return replace(
+            self, topics=tuple(sorted([*self.topics, *missed], key=lambda report: report.topic)), error=error
+        )
 
     @property
     def succeeded(self) -> bool:

@@ -28,7 +28,7 @@ def stop_on_signals() -> Iterator[StopSignal]:
     """
     stop = StopSignal()
     before = {number: signal.getsignal(number) for number in SIGNALS}
-    told, tell = os.pipe()
+    wakeup, tell = os.pipe()
 
     def ask(number: int, _frame: FrameType | None) -> None:
         if stop.number is not None:
@@ -38,7 +38,7 @@ def stop_on_signals() -> Iterator[StopSignal]:
         os.write(tell, _ASKED)
 
     def listen() -> None:
-        while os.read(told, 1) == _ASKED:
+        while os.read(wakeup, 1) == _ASKED:
             stop.set()
 
     # A handler interrupts the main thread anywhere, also within `stop.wait`, whose lock `stop.set` would wait for.
@@ -53,7 +53,7 @@ def stop_on_signals() -> Iterator[StopSignal]:
             signal.signal(number, handler)
         os.write(tell, _OVER)
         listener.join()
-        os.close(told)
+        os.close(wakeup)
         os.close(tell)
 
 

@@ -78,16 +78,16 @@ class Waves:
         return wave
 
     def _backlogs(self) -> dict[TopicRun, tuple[Backlog, ...]]:
-        found: dict[TopicRun, tuple[Backlog, ...]] = {}
+        planned: dict[TopicRun, tuple[Backlog, ...]] = {}
         for run, prefetched in self._steps.prefetch(
             [run for run in self._left if not (run.failed or run.is_done)]
         ).items():
             if not self._stop.is_set():
                 with failing(run):
-                    found[run] = run.plan(prefetched)
-        found = {run: backlogs for run, backlogs in found.items() if backlogs}
-        self._left = [run for run in self._left if run in found or run.is_waiting]
-        return found
+                    planned[run] = run.plan(prefetched)
+        planned = {run: backlogs for run, backlogs in planned.items() if backlogs}
+        self._left = [run for run in self._left if run in planned or run.is_waiting]
+        return planned
 
     def _limits(self, slots: int) -> WaveLimits:
         return WaveLimits(
@@ -109,9 +109,9 @@ class Waves:
         # `interrupt_on` only now: `run_grouped` clears earlier interrupts
         with Commits(self._steps.in_thread) as commits, interrupt_on(self._stop, engine), closing(outcomes):
             for outcome in outcomes:
-                run, one = owners[outcome.index]
+                run, range_ = owners[outcome.index]
                 with failing(run):
-                    run.take(one, outcome.result or TaskResult(ranges=(), error=outcome.error))
+                    run.take(range_, outcome.result or TaskResult(ranges=(), error=outcome.error))
                 left[run] -= 1
                 if not left[run] and not run.failed:
                     commits.begin(run)
@@ -135,7 +135,7 @@ class Waves:
 
 
 def _by_topic(owners: Sequence[tuple[TopicRun, PlannedRange]]) -> dict[str, tuple[PlannedRange, ...]]:
-    found: dict[str, list[PlannedRange]] = defaultdict(list)
-    for run, one in owners:
-        found[run.name].append(one)
-    return {name: tuple(ranges) for name, ranges in found.items()}
+    planned: dict[str, list[PlannedRange]] = defaultdict(list)
+    for run, range_ in owners:
+        planned[run.name].append(range_)
+    return {name: tuple(ranges) for name, ranges in planned.items()}

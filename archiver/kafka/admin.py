@@ -113,12 +113,12 @@ class ClusterAdmin:
 
     def topic_settings(self, topic: str) -> dict[str, str]:
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        found = self._answer(
+        entries = self._answer(
             lambda: self._client.describe_configs([resource], request_timeout=self._seconds)[resource],
             "DESCRIBE_CONFIGS on the topic",
             topic=topic,
         )
-        return {name: str(entry.value) for name, entry in found.items() if entry.value is not None}
+        return {name: str(entry.value) for name, entry in entries.items() if entry.value is not None}
 
     def create_topic(self, topic: str, partitions: int, settings: Mapping[str, str]) -> None:
         """Use the default replication. Does nothing if the topic exists."""
@@ -138,24 +138,24 @@ class ClusterAdmin:
             raise
 
     def groups(self) -> tuple[str, ...]:
-        found = self._answer(
+        listing = self._answer(
             lambda: self._client.list_consumer_groups(request_timeout=self._seconds), "DESCRIBE on the cluster"
         )
-        if found.errors:
-            self._explain(found.errors[0], "DESCRIBE on the cluster", {})
-        return tuple(sorted(each.group_id for each in found.valid))
+        if listing.errors:
+            self._explain(listing.errors[0], "DESCRIBE on the cluster", {})
+        return tuple(sorted(group.group_id for group in listing.valid))
 
     def is_active(self, group: str) -> bool:
-        found = self._answer(
+        description = self._answer(
             lambda: self._client.describe_consumer_groups([group], request_timeout=self._seconds)[group],
             "DESCRIBE on the group",
             group=group,
         )
-        return found.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
+        return description.state not in (ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD)
 
     def describe_group(self, group: str) -> GroupDescription:
         """Return a `Dead` group if it doesn't exist."""
-        found = self._answer(
+        description = self._answer(
             lambda: self._client.describe_consumer_groups([group], request_timeout=self._seconds)[group],
             "DESCRIBE on the group",
             group=group,
@@ -170,13 +170,13 @@ class ClusterAdmin:
                     sorted((partition.topic, partition.partition) for partition in member.assignment.topic_partitions)
                 ),
             )
-            for member in found.members
+            for member in description.members
         )
         return GroupDescription(
-            kind=found.type.name.lower(),
-            state=_state(found.state),
-            assignor=found.partition_assignor or "",
-            members=tuple(sorted(members, key=lambda each: each.member_id)),
+            kind=description.type.name.lower(),
+            state=_state(description.state),
+            assignor=description.partition_assignor or "",
+            members=tuple(sorted(members, key=lambda described: described.member_id)),
         )
 
     def check_inactive(self, group: str) -> None:
@@ -198,18 +198,18 @@ class ClusterAdmin:
     def commit_all(self, group: str, offsets: Mapping[str, Mapping[int, CommittedOffset]], **where: str) -> None:
         """Commit in one request. The group must have no members."""
         places = [
-            TopicPartition(topic, partition, each.offset, each.metadata)
+            TopicPartition(topic, partition, committed.offset, committed.metadata)
             for topic, partitions in sorted(offsets.items())
-            for partition, each in sorted(partitions.items())
+            for partition, committed in sorted(partitions.items())
         ]
         self._answer(
             lambda: self._client.alter_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, places)], request_timeout=self._seconds
             )[group],
             "READ on the group and on the topic",
-            errors=lambda found: {
+            errors=lambda answer: {
                 partition.partition: partition.error
-                for partition in found.topic_partitions
+                for partition in answer.topic_partitions
                 if partition.error is not None
             },
             group=group,
@@ -233,8 +233,8 @@ class ClusterAdmin:
                 of_partitions = errors(answer)
                 if not of_partitions:
                     return answer
-                partition, told = min(of_partitions.items(), key=lambda each: each[0])
-                problem, at = KafkaException(told), {**where, "partition": partition}
+                partition, failure = min(of_partitions.items(), key=lambda item: item[0])
+                problem, at = KafkaException(failure), {**where, "partition": partition}
             if problem.args[0].code() not in _PASSING or time.monotonic() > deadline:
                 self._explain(problem, right, at)
             time.sleep(_PAUSE)

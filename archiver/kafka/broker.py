@@ -94,7 +94,7 @@ class BrokerClient:
         answers = self.ask_leaders(
             topic, partitions, offsets_request(at, self._epoch, self.options.request_timeout), _place_of
         )
-        offsets = {partition: int(each.offset) for partition, each in answers.items()}
+        offsets = {partition: int(answer.offset) for partition, answer in answers.items()}
         if at == "earliest_local":
             return {partition: max(0, offset) for partition, offset in offsets.items()}
         if older := [partition for partition, offset in offsets.items() if offset == NOWHERE]:
@@ -104,8 +104,11 @@ class BrokerClient:
     def list_offsets_at_once(self, asked: Mapping[str, Iterable[int]], at: At) -> dict[str, dict[int, int]]:
         """Omits topics as `ask_at_once` does."""
         answers = self.ask_at_once(asked, offsets_request(at, self._epoch, self.options.request_timeout), _place_of)
-        found = {topic: {each: int(one.offset) for each, one in those.items()} for topic, those in answers.items()}
-        return {topic: offsets for topic, offsets in found.items() if NOWHERE not in offsets.values()}
+        listed = {
+            topic: {partition: int(answer.offset) for partition, answer in by_partition.items()}
+            for topic, by_partition in answers.items()
+        }
+        return {topic: offsets for topic, offsets in listed.items() if NOWHERE not in offsets.values()}
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
         """Partitions without an answer are left out: all if brokers lack the request."""
@@ -125,7 +128,7 @@ class BrokerClient:
         if self.lacks_epochs:
             return {topic: {} for topic in asked}
         answers = self.ask_at_once(asked, epochs_request(asked, self._epoch), _partition_of)
-        return {topic: _epoch_ends(those) for topic, those in answers.items()}
+        return {topic: _epoch_ends(by_partition) for topic, by_partition in answers.items()}
 
     def current_epoch(self, topic: str, partition: int) -> int:
         """-1 if unknown."""
@@ -137,15 +140,15 @@ class BrokerClient:
         None if the leader's log ends before the offset, or its epoch is unknown.
         """
         low, high = since, self._epoch(topic, partition)
-        found: EpochEnd | None = None
+        epoch_end: EpochEnd | None = None
         while low <= high:
             middle = (low + high) // 2
             answer = self.end_of_epoch(topic, {partition: middle}).get(partition)
             if answer is not None and answer.end_offset >= offset:
-                found, high = answer, middle - 1
+                epoch_end, high = answer, middle - 1
             else:
                 low = middle + 1
-        return found
+        return epoch_end
 
     def is_compacted(self, topic: str) -> bool | None:
         """None if unknown, e.g. without DESCRIBE_CONFIGS."""
@@ -171,19 +174,19 @@ class BrokerClient:
         for partition, described in self.describe([topic])[topic].partitions.items():
             if described.leader is not None:
                 by_leader[described.leader].append(partition)
-        wanted = set(partitions)
+        selected = set(partitions)
         sizes: dict[int, int] = {}
         for node, led in by_leader.items():
-            asked = sorted(wanted.intersection(led))
+            asked = sorted(selected.intersection(led))
             about = DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=asked)
             try:
                 response = self.leaders.ask(node, topic, DescribeLogDirsRequest(topics=[about]))
             except kafka.KafkaError:
                 continue
-            for found in (each for log_dir in response.results for each in log_dir.topics if each.name == topic):
+            for reported in (entry for log_dir in response.results for entry in log_dir.topics if entry.name == topic):
                 sizes |= {
                     partition.partition_index: partition.partition_size
-                    for partition in found.partitions
+                    for partition in reported.partitions
                     if not partition.is_future_key
                 }
         return sizes
@@ -195,22 +198,22 @@ class BrokerClient:
 
         `number_of` returns an answer's partition.
         """
-        left, found = set(partitions), dict[int, Any]()
+        left, answers = set(partitions), dict[int, Any]()
 
         def attempt() -> None:
             by_leader = defaultdict[int, list[int]](list)
             for partition in sorted(left):
                 by_leader[self.leaders.leader(topic, partition)[0]].append(partition)
             for node, asked in by_leader.items():
-                for each in self.leaders.ask(node, topic, request({topic: asked})).topics[0].partitions:
-                    self.leaders.check(topic, each.error_code)
-                    found[number_of(each)] = each
-                    left.discard(number_of(each))
+                for answer in self.leaders.ask(node, topic, request({topic: asked})).topics[0].partitions:
+                    self.leaders.check(topic, answer.error_code)
+                    answers[number_of(answer)] = answer
+                    left.discard(number_of(answer))
             if left:
                 raise kafka.LeaderNotAvailableError
 
         with_retries(self.options, attempt, topic=topic, partitions=tuple(sorted(left)))
-        return found
+        return answers
 
     def ask_at_once(
         self, asked: Mapping[str, Iterable[int]], request: RequestOf, number_of: Callable[[Any], int]
@@ -220,10 +223,10 @@ class BrokerClient:
         Incomplete topics are left out, so topics never affect each other: `ask_leaders` retries them, or raises their
         errors.
         """
-        wanted = {topic: set(partitions) for topic, partitions in asked.items()}
-        found: dict[str, dict[int, Any]] = {topic: {} for topic in wanted}
+        topics = {topic: set(partitions) for topic, partitions in asked.items()}
+        received: dict[str, dict[int, Any]] = {topic: {} for topic in topics}
         failed = set[str]()
-        for node, led in self._by_leader(wanted).items():
+        for node, led in self._by_leader(topics).items():
             for some in portions(led):
                 try:
                     response = self._cluster.ask(request(some), node)
@@ -231,11 +234,11 @@ class BrokerClient:
                     failed.update(some)
                     continue
                 for topic, answers in named(response):
-                    found[topic] |= {number_of(answer): answer for answer in answers if not answer.error_code}
+                    received[topic] |= {number_of(answer): answer for answer in answers if not answer.error_code}
                     failed |= {topic for answer in answers if answer.error_code}
         for topic in failed:
             self.leaders.forget(topic)
-        return {topic: answers for topic, answers in found.items() if answers.keys() == wanted[topic]}
+        return {topic: answers for topic, answers in received.items() if answers.keys() == topics[topic]}
 
     def _by_leader(self, wanted: Mapping[str, set[int]]) -> dict[int, dict[str, list[int]]]:
         by_leader = defaultdict[int, dict[str, list[int]]](dict)
@@ -277,9 +280,9 @@ def _api_versions() -> Any:
 
 def _epoch_ends(answers: Mapping[int, Any]) -> dict[int, EpochEnd]:
     return {
-        partition: EpochEnd(leader_epoch=each.leader_epoch, end_offset=each.end_offset)
-        for partition, each in answers.items()
-        if each.end_offset != NOWHERE
+        partition: EpochEnd(leader_epoch=answer.leader_epoch, end_offset=answer.end_offset)
+        for partition, answer in answers.items()
+        if answer.end_offset != NOWHERE
     }
 
 

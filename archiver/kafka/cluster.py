@@ -120,8 +120,8 @@ class Cluster:
         deadline = time.monotonic() + self.options.connect_timeout / 1000
         reasons: dict[str, str] = {}
         while True:
-            for place, broker in enumerate(brokers):
-                timeout_ms = (deadline - time.monotonic()) * 1000 / (len(brokers) - place)
+            for index, broker in enumerate(brokers):
+                timeout_ms = (deadline - time.monotonic()) * 1000 / (len(brokers) - index)
                 if timeout_ms <= 0:
                     break
                 until = time.monotonic() + timeout_ms / 1000

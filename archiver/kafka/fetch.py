@@ -197,15 +197,15 @@ class PartitionFetcher:
                 return self._fetch(offset, max_bytes, isolation_level, _UNKNOWN)  # the leader keeps no epochs
             raise kafka.OffsetNotAvailableError
         leaders.check(self._topic, answer.error_code)
-        diverging, held = answer.diverging_epoch, answer
+        diverging, source = answer.diverging_epoch, answer
         if not answer.records and answer.preferred_read_replica not in {None, _NO_REPLICA, node}:
             replica = answer.preferred_read_replica
-            held = self._of_replica(replica, self._request(offset, max_bytes, isolation_level, epoch, _UNKNOWN))
+            source = self._of_replica(replica, self._request(offset, max_bytes, isolation_level, epoch, _UNKNOWN))
         return Fetched(
-            data=held.records or b"",
+            data=source.records or b"",
             aborted=tuple(
                 AbortedTransaction(producer_id=transaction.producer_id, first_offset=transaction.first_offset)
-                for transaction in held.aborted_transactions or ()
+                for transaction in source.aborted_transactions or ()
             ),
             high_watermark=answer.high_watermark,
             last_stable_offset=answer.last_stable_offset,

@@ -32,13 +32,13 @@ def committed_offsets(
     brokers: BrokerClient, group: str, topic: str, partitions: Iterable[int]
 ) -> dict[int, CommittedOffset]:
     """Waits for open transactions. Raises as BrokerClient, also for single partitions."""
-    wanted = sorted(set(partitions))
-    if not wanted:
+    topic_partitions = sorted(set(partitions))
+    if not topic_partitions:
         return {}
 
     def attempt() -> dict[int, CommittedOffset]:
         try:
-            return _asked(brokers, group, topic, wanted)
+            return _asked(brokers, group, topic, topic_partitions)
         except kafka.UnknownBrokerIdError:  # the coordinator is a broker that came after the last description
             brokers.leaders.refresh((topic,))
             raise
@@ -74,10 +74,10 @@ def every_committed_offset(brokers: BrokerClient, group: str) -> dict[str, dict[
             int(partition.partition_index): CommittedOffset(
                 offset=int(partition.committed_offset), metadata=partition.metadata or ""
             )
-            for partition in sorted(about.partitions, key=lambda one: one.partition_index)
+            for partition in sorted(about.partitions, key=lambda entry: entry.partition_index)
             if partition.committed_offset >= 0
         }
-        for about in sorted(answer.topics, key=lambda one: one.name)
+        for about in sorted(answer.topics, key=lambda entry: entry.name)
     }
 
 
@@ -98,20 +98,20 @@ def _answer(brokers: BrokerClient, group: str, topics: Any) -> Any:
 def _asked(brokers: BrokerClient, group: str, topic: str, partitions: list[int]) -> dict[int, CommittedOffset]:
     about = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=partitions)
     answer = _answer(brokers, group, [about])
-    found: dict[int, Any] = {
+    answered: dict[int, Any] = {
         partition.partition_index: partition
         for about in answer.topics
         if about.name == topic
         for partition in about.partitions
     }
-    for partition, each in found.items():
-        _check(each.error_code, f"partition {partition}")
-    if lacking := [partition for partition in partitions if partition not in found]:
+    for partition, entry in answered.items():
+        _check(entry.error_code, f"partition {partition}")
+    if lacking := [partition for partition in partitions if partition not in answered]:
         raise kafka.UnknownError(f"the answer leaves out partitions {lacking}")
     return {
-        partition: CommittedOffset(offset=int(each.committed_offset), metadata=each.metadata or "")
-        for partition, each in sorted(found.items())
-        if each.committed_offset >= 0
+        partition: CommittedOffset(offset=int(entry.committed_offset), metadata=entry.metadata or "")
+        for partition, entry in sorted(answered.items())
+        if entry.committed_offset >= 0
     }
 
 

@@ -56,22 +56,24 @@ def planned_moves(
     brokers: BrokerClient, to: ResetTo, places: Places, before: Mapping[str, Mapping[int, CommittedOffset]]
 ) -> tuple[Move, ...]:
     """`before` are committed offsets. Raises as BrokerClient."""
-    known = {topic: {each: one.offset for each, one in offsets.items()} for topic, offsets in before.items()}
+    former = {
+        topic: {number: committed.offset for number, committed in offsets.items()} for topic, offsets in before.items()
+    }
     if isinstance(to, ShiftBy):
-        _check_known(places, known)
+        _check_known(places, former)
     first, end = _offsets(brokers, places, "earliest"), _offsets(brokers, places, "latest_stable")
     match to:
         case ToEarliest():
-            wanted = first
+            targets = first
         case ToLatest():
-            wanted = end
+            targets = end
         case ToOffset(offset):
-            wanted = {topic: dict.fromkeys(partitions, offset) for topic, partitions in places.items()}
+            targets = {topic: dict.fromkeys(partitions, offset) for topic, partitions in places.items()}
         case ToTime(milliseconds):
-            wanted = _offsets(brokers, places, milliseconds)
+            targets = _offsets(brokers, places, milliseconds)
         case ShiftBy(offsets):
-            wanted = {
-                topic: {partition: known[topic][partition] + offsets for partition in partitions}
+            targets = {
+                topic: {partition: former[topic][partition] + offsets for partition in partitions}
                 for topic, partitions in places.items()
             }
         case _:
@@ -80,8 +82,8 @@ def planned_moves(
         Move(
             topic=topic,
             partition=partition,
-            before=known.get(topic, {}).get(partition),
-            after=min(max(wanted[topic][partition], first[topic][partition]), end[topic][partition]),
+            before=former.get(topic, {}).get(partition),
+            after=min(max(targets[topic][partition], first[topic][partition]), end[topic][partition]),
         )
         for topic, partitions in sorted(places.items())
         for partition in sorted(partitions)

@@ -54,11 +54,11 @@ class ConsumerGroups:
 
     def describe(self, names: Iterable[str] | None = None) -> tuple[Described, ...]:
         """Raises SourceError for an unknown group."""
-        known = self._admin.groups()
-        wanted = known if names is None else tuple(dict.fromkeys(names))
-        if missing := [each for each in wanted if each not in known]:
+        existing = self._admin.groups()
+        selected = existing if names is None else tuple(dict.fromkeys(names))
+        if missing := [group for group in selected if group not in existing]:
             raise SourceError("there is no such group: `archiver groups list` shows all", groups=", ".join(missing))
-        return tuple(self._described(each) for each in wanted)
+        return tuple(self._described(group) for group in selected)
 
     def planned_reset(
         self, group: str, to: ResetTo, *, topics: Collection[str] = (), partitions: Collection[int] = ()
@@ -85,9 +85,9 @@ class ConsumerGroups:
         self._admin.check_inactive(group)
 
     def _described(self, group: str) -> Described:
-        found = self._admin.describe_group(group)
+        description = self._admin.describe_group(group)
         committed = every_committed_offset(self._brokers, group)
-        readers = {place: member.member_id for member in found.members for place in member.partitions}
+        readers = {assigned: member.member_id for member in description.members for assigned in member.partitions}
         places: dict[str, set[int]] = {topic: set(offsets) for topic, offsets in committed.items()}
         for topic, partition in readers:
             places.setdefault(topic, set()).add(partition)
@@ -105,10 +105,10 @@ class ConsumerGroups:
         )
         return Described(
             group=group,
-            kind=found.kind,
-            state=found.state,
-            assignor=found.assignor,
-            members=found.members,
+            kind=description.kind,
+            state=description.state,
+            assignor=description.assignor,
+            members=description.members,
             progress=progress,
         )
 
@@ -118,10 +118,10 @@ class ConsumerGroups:
         if not topics:
             return {topic: sorted(offsets) for topic, offsets in before.items()}
         described = self._brokers.describe(sorted(topics))
-        places = {name: sorted(partitions) or sorted(each.partitions) for name, each in described.items()}
-        for name, each in described.items():
-            if unknown := sorted(set(places[name]) - set(each.partitions)):
+        places = {name: sorted(partitions) or sorted(description.partitions) for name, description in described.items()}
+        for name, description in described.items():
+            if unknown := sorted(set(places[name]) - set(description.partitions)):
                 raise ConfigError(
-                    "the topic has no such partition", topic=name, partitions=unknown, known=len(each.partitions)
+                    "the topic has no such partition", topic=name, partitions=unknown, known=len(description.partitions)
                 )
         return places

@@ -37,9 +37,9 @@ class TopicDescription:
         if before is None or self.topic_id is None or before.topic_id != self.topic_id:
             return self
         newer = {
-            number: each
-            for number, each in before.partitions.items()
-            if number in self.partitions and -1 < self.partitions[number].leader_epoch < each.leader_epoch
+            number: partition
+            for number, partition in before.partitions.items()
+            if number in self.partitions and -1 < self.partitions[number].leader_epoch < partition.leader_epoch
         }
         return replace(self, partitions={**self.partitions, **newer}) if newer else self
 
@@ -59,10 +59,10 @@ class Leaders:
 
     def refresh(self, topics: Iterable[str]) -> None:
         for topic in self._cluster.metadata(tuple(topics)).topics:
-            found = _describe(topic)
-            if isinstance(found, TopicDescription):
-                found = self._newest[topic.name] = found.beside(self._newest.get(topic.name))
-            self._known[topic.name] = found
+            description = _describe(topic)
+            if isinstance(description, TopicDescription):
+                description = self._newest[topic.name] = description.beside(self._newest.get(topic.name))
+            self._known[topic.name] = description
             self._outdated.discard(topic.name)
 
     def forget(self, topic: str) -> None:
@@ -80,11 +80,11 @@ class Leaders:
         """The last description, whose error is raised once."""
         if name not in self._known:
             self.refresh((name,))
-        found = self._known.get(name, kafka.UnknownTopicOrPartitionError())
-        if isinstance(found, TopicDescription):
-            return found
+        description = self._known.get(name, kafka.UnknownTopicOrPartitionError())
+        if isinstance(description, TopicDescription):
+            return description
         self.forget(name)
-        raise found
+        raise description
 
     def leader(self, topic: str, partition: int) -> tuple[int, int]:
         described = self.topic(topic).partitions.get(partition)

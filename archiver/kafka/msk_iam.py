@@ -153,8 +153,8 @@ def _region(servers: Iterable[str], option: str | None, session: Session) -> str
         )
     if len(named) > 1:
         raise ConfigError(f"The brokers are in several regions: {', '.join(sorted(named))}", option="bootstrap.servers")
-    here = os.environ.get("AWS_REGION") or session.get_config_variable("region")
-    if (region := option or next(iter(named), None) or here) is None:
+    local = os.environ.get("AWS_REGION") or session.get_config_variable("region")
+    if (region := option or next(iter(named), None) or local) is None:
         raise ConfigError(
             f"sasl.mechanism {MECHANISM} needs the cluster's region, which the brokers' names don't say: set {REGION}",
             option=REGION,

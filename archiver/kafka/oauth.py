@@ -77,14 +77,14 @@ class OidcTokens(AbstractTokenProvider):  # type: ignore[misc]
             raise KafkaConnectionError(f"the token endpoint {client.endpoint} gives no answer: {said}") from error
         if answer.status_code >= _BUSY or answer.status_code == _SLOW_DOWN:
             raise KafkaConnectionError(f"the token endpoint {client.endpoint} answers with {answer.status_code}")
-        found = _json(answer)
-        token = found.get("access_token")
+        fields = _json(answer)
+        token = fields.get("access_token")
         if not answer.ok or not isinstance(token, str) or not token:
-            reason = found.get("error_description") or found.get("error") or "no access_token in the answer"
+            reason = fields.get("error_description") or fields.get("error") or "no access_token in the answer"
             raise SaslAuthenticationFailedError(
                 f"the token endpoint {client.endpoint} answers with {answer.status_code}: {reason}"
             )
-        life = found.get("expires_in")
+        life = fields.get("expires_in")
         return token, float(life) if isinstance(life, int | float) and life > 0 else _DEFAULT_LIFE_SECONDS
 
 
@@ -105,7 +105,7 @@ def _json(answer: requests.Response) -> dict[str, Any]:
     import requests
 
     try:
-        found = answer.json()
+        body = answer.json()
     except requests.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return body if isinstance(body, dict) else {}

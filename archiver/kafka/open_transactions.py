@@ -31,27 +31,29 @@ def open_transactions(
 ) -> dict[int, tuple[OpenTransaction, ...]]:
     """For display only: empty if brokers refuse or are older than 2.8."""
     try:
-        found = brokers.ask_leaders(topic, partitions, _request, _partition_of)
+        answers = brokers.ask_leaders(topic, partitions, _request, _partition_of)
     except SourceError:
         return {}
     open_ones = {
         partition: [producer for producer in answer.active_producers if producer.current_txn_start_offset >= 0]
-        for partition, answer in found.items()
+        for partition, answer in answers.items()
     }
-    names = _names(brokers, {each.producer_id for those in open_ones.values() for each in those})
+    names = _names(
+        brokers, {transaction.producer_id for transactions in open_ones.values() for transaction in transactions}
+    )
     return {
         partition: tuple(
             OpenTransaction(
-                producer_id=each.producer_id,
-                producer_epoch=each.producer_epoch,
-                first_offset=each.current_txn_start_offset,
-                last_timestamp=each.last_timestamp,
-                transactional_id=names.get(each.producer_id),
+                producer_id=transaction.producer_id,
+                producer_epoch=transaction.producer_epoch,
+                first_offset=transaction.current_txn_start_offset,
+                last_timestamp=transaction.last_timestamp,
+                transactional_id=names.get(transaction.producer_id),
             )
-            for each in sorted(those, key=lambda one: one.current_txn_start_offset)
+            for transaction in sorted(transactions, key=lambda item: item.current_txn_start_offset)
         )
-        for partition, those in open_ones.items()
-        if those
+        for partition, transactions in open_ones.items()
+        if transactions
     }
 
 

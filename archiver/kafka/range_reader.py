@@ -142,20 +142,20 @@ class _Fetching:
         return fetched
 
     def _measured(self, fetched: Fetched, offset: int) -> _Piece:
-        found = self._find(fetched.data)
-        if found.error is not None:  # decoding raises it, after any error that comes before it
+        batches = self._find(fetched.data)
+        if batches.error is not None:  # decoding raises it, after any error that comes before it
             return _Piece(fetched=fetched, start_offset=offset, next_offset=_FAR, last=True)
-        if found.next_range_seen:
+        if batches.next_range_seen:
             return _Piece(fetched=fetched, start_offset=offset, next_offset=self._end_offset, last=True)
-        if not len(found.headers):
+        if not len(batches.headers):
             raise CorruptBatch(
                 "A batch says it is longer than the broker has it",
                 **self._where,
                 offset=offset,
                 bytes=len(fetched.data),
             )
-        self._last_epoch = max(self._last_epoch, int(found.headers["leader_epoch"].max()))
-        next_offset = int(found.headers["last_offset"][-1]) + 1
+        self._last_epoch = max(self._last_epoch, int(batches.headers["leader_epoch"].max()))
+        next_offset = int(batches.headers["last_offset"][-1]) + 1
         if next_offset <= offset:
             raise CorruptBatch("The broker answers with batches before the offset", **self._where, offset=offset)
         return _Piece(
@@ -164,8 +164,8 @@ class _Fetching:
 
     def _range_is_over(self, offset: int) -> bool:
         seen = self._ask(offset, peek=True)
-        found = self._find(seen.data)
-        return found.next_range_seen and not len(found.headers)
+        batches = self._find(seen.data)
+        return batches.next_range_seen and not len(batches.headers)
 
     def _find(self, data: bytes) -> FoundBatches:
         return find_batches(np.frombuffer(data, dtype=np.uint8), self._end_offset, self._inflater)

@@ -77,12 +77,12 @@ def _codes(answer: Any) -> list[int]:
 
 
 def _codes_of_partitions(answer: Any) -> list[int]:
-    found = [
-        each.partition_error_code
+    codes = [
+        partition.partition_error_code
         for topic in answer.results_by_topic_v3_and_below
-        for each in topic.results_by_partition
+        for partition in topic.results_by_partition
     ]
-    return _codes(answer) + sorted(found, key=lambda code: code == kafka.OperationNotAttemptedError.errno)
+    return _codes(answer) + sorted(codes, key=lambda code: code == kafka.OperationNotAttemptedError.errno)
 
 
 class TransactionalWriter:
@@ -127,11 +127,11 @@ class TransactionalWriter:
                 base_sequence=session.sequences[topic, partition],
             )
             waiting[partition] = batch.encode(identity)
-        found: dict[int, int] = {}
-        self._retried(lambda: self._send(topic, waiting, found), topic=topic, partitions=sorted(batches))
+        offsets: dict[int, int] = {}
+        self._retried(lambda: self._send(topic, waiting, offsets), topic=topic, partitions=sorted(batches))
         for partition, batch in batches.items():
             session.sequences[topic, partition] = (session.sequences[topic, partition] + batch.rows) % _SEQUENCES
-        return found
+        return offsets
 
     def commit(self) -> None:
         """After an error its outcome is unknown."""
@@ -178,7 +178,7 @@ class TransactionalWriter:
             self._coordinate(request, _codes_of_partitions)
 
         self._retried(attempt, topic=topic, partitions=fresh)
-        session.added.update((topic, each) for each in fresh)
+        session.added.update((topic, number) for number in fresh)
 
     def _send(self, topic: str, waiting: dict[int, bytes | memoryview], found: dict[int, int]) -> None:
         """Written partitions move to `found`."""
@@ -188,7 +188,7 @@ class TransactionalWriter:
             by_leader[leaders.leader(topic, partition)[0]].append(partition)
         about = ProduceRequest.TopicProduceData
         for node, led in by_leader.items():
-            data = [about.PartitionProduceData(index=each, records=bytes(waiting[each])) for each in led]
+            data = [about.PartitionProduceData(index=item, records=bytes(waiting[item])) for item in led]
             request = ProduceRequest(
                 transactional_id=self.transactional_id,
                 acks=_ALL_REPLICAS,
@@ -198,14 +198,14 @@ class TransactionalWriter:
             )
             response = leaders.ask(node, topic, request)
             failures: list[tuple[int, kafka.KafkaError]] = []
-            for each in (one for about_topic in response.responses for one in about_topic.partition_responses):
-                error = kafka.for_code(each.error_code)
+            for item in (answer for about_topic in response.responses for answer in about_topic.partition_responses):
+                error = kafka.for_code(item.error_code)
                 if error is kafka.NoError:
-                    found[each.index] = each.base_offset
-                    del waiting[each.index]
+                    found[item.index] = item.base_offset
+                    del waiting[item.index]
                 else:
-                    text = (each.error_message,) if each.error_message else ()
-                    failures.append((each.index, error(*text)))
+                    text = (item.error_message,) if item.error_message else ()
+                    failures.append((item.index, error(*text)))
             if failures:
                 leaders.forget(topic)
                 raise failures[0][1]

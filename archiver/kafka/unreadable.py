@@ -193,4 +193,4 @@ def _candidates(octets: np.ndarray[tuple[int], np.dtype[np.uint8]], after: int, 
         for byte in range(8):
             bases = (bases << np.uint64(8)) | part[places + byte]
         fitting = places[(bases > np.uint64(after)) & (bases < np.uint64(before))]
-        yield from (start + int(place) for place in fitting)
+        yield from (start + int(index) for index in fitting)

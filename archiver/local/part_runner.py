@@ -81,7 +81,7 @@ class PartRunner:
         return stopped
 
     def _note(self, mark: process.ProcessMark | None) -> None:
-        self.state_file.change(lambda known: known.with_process(self.part.name, mark))
+        self.state_file.change(lambda state: state.with_process(self.part.name, mark))
 
     def _find_ports(self, say: Say) -> None:
         mine = self._ports

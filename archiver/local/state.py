@@ -36,8 +36,8 @@ class StackState:
     """The number of Kafka nodes, chosen when the stack is made."""
 
     def with_process(self, name: str, mark: ProcessMark | None) -> StackState:
-        others = {part: process for part, process in self.processes.items() if part != name}
-        return replace(self, processes=others if mark is None else {**others, name: mark})
+        processes = {part: process for part, process in self.processes.items() if part != name}
+        return replace(self, processes=processes if mark is None else {**processes, name: mark})
 
     def with_ports(self, ports: Mapping[str, int]) -> StackState:
         return replace(self, ports={**self.ports, **ports})

@@ -47,7 +47,7 @@ def unknown_rows(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings, *
 
     `has_values` is false if the rows lack the column, or have it in another type.
     """
-    there = _is_set(rows, asked.part_id)
+    present = _is_set(rows, asked.part_id)
     unknown = _any(rows, (*filter(None, [asked.errors]), *asked.former))
     versions = column_by_id(rows, SCHEMA_VERSION_ID)
     for version in pc.unique(versions).to_pylist():
@@ -56,7 +56,7 @@ def unknown_rows(asked: TableColumn, rows: pa.RecordBatch, mappings: Mappings, *
         if reach is _Reach.COLUMN and has_values:
             continue
         is_told = reach is _Reach.OTHER_COLUMNS and not _left_out(asked, rows, mapping)
-        hidden = _any(rows, asked.unrecognized) if is_told else there
+        hidden = _any(rows, asked.unrecognized) if is_told else present
         unknown |= hidden & _true(pc.equal(versions, version))
     return unknown
 
@@ -112,14 +112,14 @@ def _is_outside(asked: TableColumn, bounds: tuple[int, int] | tuple[bytes, bytes
 
 
 def _ids(schema: pa.Schema) -> frozenset[int]:
-    found: set[int] = set()
+    ids: set[int] = set()
     fields = list(schema)
     while fields:
         field = fields.pop()
-        found.update(filter(None, [field_id(field)]))
+        ids.update(filter(None, [field_id(field)]))
         if pa.types.is_struct(field.type):
             fields += list(field.type)
-    return frozenset(found)
+    return frozenset(ids)
 
 
 def _holds(asked: TableColumn, rows: pa.RecordBatch) -> Mask | None:
@@ -177,14 +177,14 @@ def _reach(asked: TableColumn, mapping: ValueMapping) -> _Reach:
 
 def _left_out(asked: TableColumn, rows: pa.RecordBatch, mapping: ValueMapping) -> bool:
     written = mapping.column_ids.intersection(asked.former)
-    return any(column_by_id(rows, each) is None for each in written)
+    return any(column_by_id(rows, identifier) is None for identifier in written)
 
 
 def _any(rows: pa.RecordBatch, field_ids: Iterable[int]) -> Mask:
-    found = np.zeros(rows.num_rows, np.bool_)
-    for each in field_ids:
-        found |= _is_set(rows, each)
-    return found
+    mask = np.zeros(rows.num_rows, np.bool_)
+    for identifier in field_ids:
+        mask |= _is_set(rows, identifier)
+    return mask
 
 
 def _is_set(rows: pa.RecordBatch, field_id: int) -> Mask:
@@ -199,5 +199,5 @@ def _is_set(rows: pa.RecordBatch, field_id: int) -> Mask:
 
 
 def _true(answers: pa.Array) -> Mask:
-    found: Mask = pc.fill_null(answers, fill_value=False).to_numpy(zero_copy_only=False)
-    return np.array(found, np.bool_)
+    mask: Mask = pc.fill_null(answers, fill_value=False).to_numpy(zero_copy_only=False)
+    return np.array(mask, np.bool_)

@@ -123,12 +123,12 @@ def _parsed(asked: ColumnIs, kind: IcebergType) -> Value:
             case DateType():
                 return date.fromisoformat(asked.value.text)
             case _:
-                found = moment_of(asked.value.text)
+                moment = moment_of(asked.value.text)
     except ValueError:
         raise _mismatch(asked, kind) from None
-    if found.tzinfo is None:
+    if moment.tzinfo is None:
         raise _mismatch(asked, kind)
-    return found.astimezone(UTC)
+    return moment.astimezone(UTC)
 
 
 _WRITTEN: Final[Mapping[type[IcebergType], str]] = {
@@ -148,8 +148,8 @@ _WRITTEN: Final[Mapping[type[IcebergType], str]] = {
 
 
 def _mismatch(asked: ColumnIs, kind: IcebergType) -> ConfigError:
-    wanted = _WRITTEN.get(type(kind))
-    advice = f"compare it with {wanted}" if wanted else f"there are no conditions on this type: {INSTEAD}"
+    written = _WRITTEN.get(type(kind))
+    advice = f"compare it with {written}" if written else f"there are no conditions on this type: {INSTEAD}"
     return ConfigError(f"--where: the column is of type {kind}: {advice}", column=asked.column)
 
 

@@ -56,46 +56,46 @@ class ColumnHistory:
         if own is None:
             return frozenset()
         above = {parent.field_id for parent in self._with_parents(own)}
-        found: set[int] = set()
+        ids: set[int] = set()
         for path in (own.path, *self._elsewhere(own)):
             for size in range(1, len(path) + 1):
-                for each in self._by_path.get((own.root, path[:size]), ()):
-                    if each.field_id not in above:
-                        found |= self._telling(each) if size < len(path) else {each.field_id}
+                for entry in self._by_path.get((own.root, path[:size]), ()):
+                    if entry.field_id not in above:
+                        ids |= self._telling(entry) if size < len(path) else {entry.field_id}
         if is_nanos(own.path[-1]):  # older rows have them in the struct that the time was
             times = self._by_path.get((own.root, (*own.path[:-1], field_step(own.path[-1]))), ())
-            found |= {time.field_id for time in times if time.type in _STRUCTS}
+            ids |= {time.field_id for time in times if time.type in _STRUCTS}
         is_named = isinstance(own.path[0], str)
-        tops = (each for each in self._tops(own) if isinstance(each.path[0], str) is not is_named)
-        return frozenset(found | {each.field_id for each in tops})  # another format has no paths in common
+        tops = (entry for entry in self._tops(own) if isinstance(entry.path[0], str) is not is_named)
+        return frozenset(ids | {entry.field_id for entry in tops})  # another format has no paths in common
 
     def _with_parents(self, entry: LedgerEntry) -> Iterator[LedgerEntry]:
-        each: LedgerEntry | None = entry
-        while each is not None:
-            yield each
-            each = self._entries.get(each.parent_id)
+        current: LedgerEntry | None = entry
+        while current is not None:
+            yield current
+            current = self._entries.get(current.parent_id)
 
     def _telling(self, around: LedgerEntry) -> set[int]:
         if around.type not in _STRUCTS:
             return {around.field_id}
         inside = self._by_path.get((around.root, (*around.path, UNRECOGNIZED_STEP)), ())
-        return {each.field_id for each in inside if each.parent_id == around.field_id}
+        return {entry.field_id for entry in inside if entry.parent_id == around.field_id}
 
     def _elsewhere(self, own: LedgerEntry) -> Iterator[Path]:
         head, *below = own.path
         if isinstance(head, str):
             return
-        members = {each.path[0]: each.field_id for each in self._tops(own) if _is_member(each)}
+        members = {member.path[0]: member.field_id for member in self._tops(own) if _is_member(member)}
         if head not in members:
             yield from ((step, *own.path) for step in members)
             return
         yield tuple(below)
         beside = set().union(*(mapping.column_ids for mapping in self._mappings(own.root, members[head])))
-        yield from ((step, *below) for step, each in members.items() if each not in beside)
+        yield from ((step, *below) for step, member in members.items() if member not in beside)
 
     def _tops(self, own: LedgerEntry) -> list[LedgerEntry]:
         tops = (entry for entry in self._entries.values() if entry.root == own.root and len(entry.path) == 1)
-        return [each for each in tops if is_field(each.path[0])]
+        return [top for top in tops if is_field(top.path[0])]
 
     def _mappings(self, root: str, field_id: int) -> Iterator[ValueMapping]:
         for row in self._rows:

@@ -79,9 +79,9 @@ class MatchingFile:
 
     @property
     def _lacks_a_column(self) -> bool:
-        there = frozenset(_field_ids(self.reader.schema))
+        present = frozenset(_field_ids(self.reader.schema))
         return any(
-            there.isdisjoint((column.field_id, *column.unrecognized, *column.former))
+            present.isdisjoint((column.field_id, *column.unrecognized, *column.former))
             for column in self.columns.values()
         )
 

@@ -185,8 +185,8 @@ def _offset(archive: TopicArchive, partition: int, point: Point) -> int:
         case AtOffset(offset):
             return offset
         case AtTime(timestamp):
-            found = archive.offset_for_time(partition, timestamp)
-            return archive.end(partition) if found is None else found
+            since = archive.offset_for_time(partition, timestamp)
+            return archive.end(partition) if since is None else since
         case Earliest():
             return 0
         case Latest():

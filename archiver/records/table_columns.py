@@ -40,12 +40,12 @@ class TableColumn:
 
 def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[ColumnIs, TableColumn]:
     """Raises ConfigError if one doesn't exist or has another type."""
-    found = {column: _column(column, schema) for column in where.columns}
-    if not found:
+    columns = {column: _column(column, schema) for column in where.columns}
+    if not columns:
         return {}
-    ids = {column.field_id for column in found.values()}
+    ids = {column.field_id for column in columns.values()}
     history = ColumnHistory(ledger)
-    for asked, column in found.items():
+    for asked, column in columns.items():
         if history.is_enum(column.field_id):
             raise ConfigError(
                 "--where: the column is an enum. Rows of older schema versions may have its values by other names or"
@@ -64,7 +64,7 @@ def table_columns(where: Where, schema: Schema, ledger: LedgerState) -> dict[Col
             former=tuple(sorted(history.former(column.field_id) - ids)),
             messages=history.messages(column.field_id),
         )
-        for asked, column in found.items()
+        for asked, column in columns.items()
     }
 
 
@@ -74,24 +74,24 @@ def _column(asked: ColumnIs, schema: Schema) -> TableColumn:
     kind: IcebergType = root.field_type
     errors: int | None = None
     unrecognized: list[int] = []
-    found = root
+    current = root
     for depth, name in enumerate(below, start=1):
         if not isinstance(kind, StructType):
             raise _not_below(asked, depth, kind)
-        held = {field.name: field for field in kind.fields}
-        if name not in held or name in names.RESERVED:
-            raise _unknown(asked, depth, [each for each in held if each not in names.RESERVED])
-        unrecognized += [held[names.UNRECOGNIZED].field_id] if names.UNRECOGNIZED in held else []
-        if depth == 1 and names.ERR in held:
-            errors = held[names.ERR].field_id
-        found = held[name]
-        kind = found.field_type
+        fields = {field.name: field for field in kind.fields}
+        if name not in fields or name in names.RESERVED:
+            raise _unknown(asked, depth, [sibling for sibling in fields if sibling not in names.RESERVED])
+        unrecognized += [fields[names.UNRECOGNIZED].field_id] if names.UNRECOGNIZED in fields else []
+        if depth == 1 and names.ERR in fields:
+            errors = fields[names.ERR].field_id
+        current = fields[name]
+        kind = current.field_type
     if not kind.is_primitive:
         raise _not_below(asked, len(asked.path), kind)
     return TableColumn(
         part=part,
         part_id=root.field_id,
-        field_id=found.field_id,
+        field_id=current.field_id,
         errors=errors,
         unrecognized=tuple(unrecognized),
         value=value_for(asked, kind),

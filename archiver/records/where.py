@@ -87,7 +87,7 @@ class Where:
     def parse(cls, text: str) -> Where:
         """Raises ConfigError with the position of a mistake."""
         condition = parse_where(text)
-        return cls(_TEXT_OR_SPACE.sub(lambda found: found["text"] or " ", text.strip()), condition)
+        return cls(_TEXT_OR_SPACE.sub(lambda match: match["text"] or " ", text.strip()), condition)
 
     @property
     def columns(self) -> tuple[ColumnIs, ...]:
@@ -110,8 +110,8 @@ class Where:
         return records if mask.all() else records.filter(pa.array(mask))
 
     def bounds(self, partition: int) -> Bounds | None:
-        found = _bounds(self.condition, partition, negated=False)
-        return None if found.is_empty else found
+        bounds = _bounds(self.condition, partition, negated=False)
+        return None if bounds.is_empty else bounds
 
 
 def _mask(condition: Condition, records: pa.RecordBatch | int, answers: Answers, *, unknown: bool) -> Mask:
@@ -148,8 +148,8 @@ def _of_records(condition: NumberIs | BytesAre | NullTest | Exists, records: pa.
 
 
 def _combined(combine: np.ufunc, masks: list[Mask]) -> Mask:
-    found: Mask = combine.reduce(masks)
-    return found
+    mask: Mask = combine.reduce(masks)
+    return mask
 
 
 def _columns(condition: Condition) -> Iterator[ColumnIs]:
@@ -159,8 +159,8 @@ def _columns(condition: Condition) -> Iterator[ColumnIs]:
         case Not(term):
             yield from _columns(term)
         case AllOf(terms) | AnyOf(terms):
-            for each in terms:
-                yield from _columns(each)
+            for inner in terms:
+                yield from _columns(inner)
         case _:
             return
 
@@ -190,17 +190,17 @@ def _compared(column: pa.Array, comparison: str, value: int | bytes) -> pa.Array
 def _of_headers(records: pa.RecordBatch, header: Header, holds: Callable[[pa.Array], Mask]) -> Mask:
     headers = records.column("headers")
     entries = headers.flatten()
-    found = np.zeros(records.num_rows, np.bool_)
+    mask = np.zeros(records.num_rows, np.bool_)
     if len(entries):
         named = _true(pc.equal(entries.field("key"), pa.scalar(header.name, pa.binary())))
         named &= holds(entries.field("value"))
-        found[pc.list_parent_indices(headers).to_numpy()[named]] = True
-    return found
+        mask[pc.list_parent_indices(headers).to_numpy()[named]] = True
+    return mask
 
 
 def _true(answer: pa.Array) -> Mask:
-    found: Mask = pc.fill_null(answer, fill_value=False).to_numpy(zero_copy_only=False)
-    return np.asarray(found, np.bool_)
+    mask: Mask = pc.fill_null(answer, fill_value=False).to_numpy(zero_copy_only=False)
+    return np.asarray(mask, np.bool_)
 
 
 def _bounds(condition: Condition, partition: int, *, negated: bool) -> Bounds:
@@ -247,20 +247,20 @@ def _interval(comparison: Comparison, value: int) -> tuple[int, int]:
 
 def _common(several: list[Bounds]) -> Bounds:
     return Bounds(
-        low_offset=max(each.low_offset for each in several),
-        high_offset=min(each.high_offset for each in several),
-        low_time=max(each.low_time for each in several),
-        high_time=min(each.high_time for each in several),
+        low_offset=max(bounds.low_offset for bounds in several),
+        high_offset=min(bounds.high_offset for bounds in several),
+        low_time=max(bounds.low_time for bounds in several),
+        high_time=min(bounds.high_time for bounds in several),
     )
 
 
 def _around(several: list[Bounds]) -> Bounds:
-    possible = [each for each in several if not each.is_empty]
+    possible = [bounds for bounds in several if not bounds.is_empty]
     if not possible:
         return _NONE
     return Bounds(
-        low_offset=min(each.low_offset for each in possible),
-        high_offset=max(each.high_offset for each in possible),
-        low_time=min(each.low_time for each in possible),
-        high_time=max(each.high_time for each in possible),
+        low_offset=min(bounds.low_offset for bounds in possible),
+        high_offset=max(bounds.high_offset for bounds in possible),
+        low_time=min(bounds.low_time for bounds in possible),
+        high_time=max(bounds.high_time for bounds in possible),
     )

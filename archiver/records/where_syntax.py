@@ -161,10 +161,10 @@ class _Parser:
         self._depth = 0
 
     def whole(self) -> Condition:
-        found = self._any_of()
+        condition = self._any_of()
         if self._here.kind != "end":
             raise self._wrong("expected `and`, `or` or the end")
-        return found
+        return condition
 
     def _split(self) -> Iterator[_Token]:
         position = 0
@@ -193,7 +193,7 @@ class _Parser:
 
     def _is(self, *words: str) -> bool:
         ahead = self._tokens[self._next : self._next + len(words)]
-        if [each.text.lower() for each in ahead if each.kind in {"word", "sign"}] != [*words]:
+        if [token.text.lower() for token in ahead if token.kind in {"word", "sign"}] != [*words]:
             return False
         self._next += len(words)
         return True
@@ -223,11 +223,11 @@ class _Parser:
         while self._is("not"):
             negations += 1
         if self._is("("):
-            found = self._any_of()
+            condition = self._any_of()
             self._expect(")")
         else:
-            found = self._condition()
-        return Not(found) if negations % 2 else found
+            condition = self._condition()
+        return Not(condition) if negations % 2 else condition
 
     def _condition(self) -> Condition:
         token = self._here
@@ -255,8 +255,8 @@ class _Parser:
     def _number(self, field: NumberField, value: Callable[[], int]) -> Condition:
         negated = self._is("not")
         if self._is("in"):
-            found = AnyOf(tuple(NumberIs(field, "=", each) for each in self._listed(value)))
-            return Not(found) if negated else found
+            condition = AnyOf(tuple(NumberIs(field, "=", number) for number in self._listed(value)))
+            return Not(condition) if negated else condition
         if negated:
             raise self._wrong("expected `in`")
         return NumberIs(field, self._comparison(), value())
@@ -268,12 +268,12 @@ class _Parser:
                 raise self._wrong("expected `null`")
             return Not(NullTest(field)) if negated else NullTest(field)
         negated = self._is("not")
-        found: Condition
+        condition: Condition
         if self._is("in"):
-            found = AnyOf(tuple(BytesAre(field, "=", each) for each in self._listed(self._octets)))
+            condition = AnyOf(tuple(BytesAre(field, "=", value) for value in self._listed(self._octets)))
         else:
-            found = BytesAre(field, self._comparison_or_match(is_negated=negated), self._octets())
-        return Not(found) if negated else found
+            condition = BytesAre(field, self._comparison_or_match(is_negated=negated), self._octets())
+        return Not(condition) if negated else condition
 
     def _column(self) -> Condition:
         part, *below = self._here.text.split(".")
@@ -282,13 +282,13 @@ class _Parser:
         self._take()
         path = (part.lower(), *below)
         negated = self._is("not")
-        found: Condition
+        condition: Condition
         if self._is("in"):
-            found = AnyOf(tuple(ColumnIs(path, each) for each in self._listed(self._constant)))
+            condition = AnyOf(tuple(ColumnIs(path, value) for value in self._listed(self._constant)))
         else:
             comparison = self._comparison_or_match(is_negated=negated)
-            found = ColumnIs(path, self._constant(), comparison)
-        return Not(found) if negated else found
+            condition = ColumnIs(path, self._constant(), comparison)
+        return Not(condition) if negated else condition
 
     def _constant(self) -> Constant:
         token = self._here
@@ -325,11 +325,11 @@ class _Parser:
 
     def _listed(self, value: Callable[[], _Value]) -> list[_Value]:
         self._expect("(")
-        found = [value()]
+        values = [value()]
         while self._is(","):
-            found.append(value())
+            values.append(value())
         self._expect(")")
-        return found
+        return values
 
     def _integer(self) -> int:
         if self._here.kind != "number":
@@ -346,11 +346,11 @@ class _Parser:
             return token.text[1:-1].replace(quote * 2, quote).encode()
         if token.kind == "bytes":
             try:
-                found = bytes.fromhex(token.text[2:])
+                octets = bytes.fromhex(token.text[2:])
             except ValueError:
                 raise self._wrong("expected two hexadecimal digits for each byte") from None
             self._take()
-            return found
+            return octets
         raise self._wrong("expected text in quotes, or bytes such as 0x00ff")
 
     def _moment(self) -> int:

@@ -52,20 +52,20 @@ class Export:
         ranges = [*self.selected.selection.resolve(self.selected.archive)]
         self.observer(ExportStarted(offsets=sum(range_.end_offset - range_.start_offset for range_ in ranges)))
         left, before, written = self.limit, 0, 0
-        for wanted in ranges:
-            found = self.selected.read(wanted, shape)
-            for matching, read_to in found:
+        for offsets in ranges:
+            stream = self.selected.read(offsets, shape)
+            for matching, read_to in stream:
                 chosen = matching.slice(0, left)
                 if left is not None:
                     left -= chosen.num_rows
                 written += chosen.num_rows
                 if chosen.num_rows:
                     yield chosen
-                self.observer(Exported(offsets=before + read_to - wanted.start_offset, records=written))
+                self.observer(Exported(offsets=before + read_to - offsets.start_offset, records=written))
                 if left == 0:
-                    found.close()
+                    stream.close()
                     return
-            before += wanted.end_offset - wanted.start_offset
+            before += offsets.end_offset - offsets.start_offset
 
 
 def records(archive: TopicArchive, selection: Selection) -> Iterator[pa.RecordBatch]:

@@ -13,7 +13,7 @@ MOST_NOTES: Final = 10
 
 def range_notes(archive: TopicArchive, selection: Selection) -> Iterator[str]:
     """For partitions with fewer records than requested, at most MOST_NOTES."""
-    notes = [each for partition in selection.chosen(archive) for each in _of_partition(archive, selection, partition)]
+    notes = [note for partition in selection.chosen(archive) for note in _of_partition(archive, selection, partition)]
     yield from notes[:MOST_NOTES]
     if len(notes) > MOST_NOTES:
         yield f"and {len(notes) - MOST_NOTES:,} more such partitions"

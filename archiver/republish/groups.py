@@ -36,10 +36,10 @@ class GroupTranslation:
 
     def names(self, asked: Iterable[str]) -> tuple[str, ...]:
         """`all` means each group with an offset of the source topic. Raises ConfigError."""
-        wanted = tuple(dict.fromkeys(asked))
-        if ALL in wanted and len(wanted) > 1:
-            raise ConfigError(f"--translate-groups takes names of groups, or `{ALL}`, not both", found=wanted)
-        return self.source.groups() if wanted == (ALL,) else wanted
+        selected = tuple(dict.fromkeys(asked))
+        if ALL in selected and len(selected) > 1:
+            raise ConfigError(f"--translate-groups takes names of groups, or `{ALL}`, not both", found=selected)
+        return self.source.groups() if selected == (ALL,) else selected
 
     def run(self, asked: Iterable[str], log: ProgressLog) -> tuple[GroupReport, ...]:
         everyone = ALL in tuple(asked)
@@ -47,12 +47,12 @@ class GroupTranslation:
             group: committed_offsets(self.source_brokers, group, self.topic, self.partitions)
             for group in self.names(asked)
         }
-        wanted: dict[int, set[int]] = {partition: set() for partition in self.partitions}
+        selected: dict[int, set[int]] = {partition: set() for partition in self.partitions}
         for offsets in committed.values():
-            for partition, each in offsets.items():
-                wanted[partition].add(each.offset)
+            for partition, entry in offsets.items():
+                selected[partition].add(entry.offset)
         ends = self.destination_brokers.list_offsets(self.target, self.partitions, "latest_stable")
-        places = PlacesInTarget({partition: frozenset(offsets) for partition, offsets in wanted.items()}, ends)
+        places = PlacesInTarget({partition: frozenset(offsets) for partition, offsets in selected.items()}, ends)
         places.read(log.entries())
         return tuple(
             self._carried(group, offsets, places) for group, offsets in committed.items() if offsets or not everyone
@@ -66,34 +66,34 @@ class GroupTranslation:
                 topic=self.topic,
             )
             return GroupReport(group=group, moved={}, problem=problem)
-        found = {partition: places.of(partition, each.offset) for partition, each in offsets.items()}
-        waiting = tuple(sorted(partition for partition, place in found.items() if place is None))
+        positions = {partition: places.of(partition, item.offset) for partition, item in offsets.items()}
+        waiting = tuple(sorted(partition for partition, position in positions.items() if position is None))
         try:
-            there = committed_offsets(self.destination_brokers, group, self.target, found)
+            stored = committed_offsets(self.destination_brokers, group, self.target, positions)
             further = {
-                partition: place
-                for partition, place in found.items()
-                if place is not None and (partition not in there or there[partition].offset < place)
+                partition: position
+                for partition, position in positions.items()
+                if position is not None and (partition not in stored or stored[partition].offset < position)
             }
             behind = tuple(
                 sorted(
-                    each
-                    for each in further
-                    if each in there and self._has_records(each, there[each].offset, places.first(each))
+                    item
+                    for item in further
+                    if item in stored and self._has_records(item, stored[item].offset, places.first(item))
                 )
             )
             fresh = {
-                partition: CommittedOffset(offset=place, metadata=offsets[partition].metadata)
-                for partition, place in further.items()
+                partition: CommittedOffset(offset=position, metadata=offsets[partition].metadata)
+                for partition, position in further.items()
                 if partition not in behind
             }
-            ahead = tuple(sorted(each for each, old in there.items() if (found.get(each) or 0) < old.offset))
+            ahead = tuple(sorted(item for item, old in stored.items() if (positions.get(item) or 0) < old.offset))
             if fresh:
                 self._check_idle(group)
                 self.destination.commit(group, self.target, fresh)
         except ArchiverError as problem:
             return GroupReport(group=group, moved={}, waiting=waiting, problem=problem)
-        moved = {partition: each.offset for partition, each in sorted(fresh.items())}
+        moved = {partition: item.offset for partition, item in sorted(fresh.items())}
         return GroupReport(group=group, moved=moved, ahead=ahead, waiting=waiting, behind=behind)
 
     def _has_records(self, partition: int, start: int, end: int) -> bool:

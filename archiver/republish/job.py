@@ -159,12 +159,12 @@ class TransferJob:
             partitions=partitions,
         )
         translation.names(self._order.groups)
-        found = source_brokers.cluster_id()
-        if self._archive.cluster_id and found != self._archive.cluster_id:
+        cluster_id = source_brokers.cluster_id()
+        if self._archive.cluster_id and cluster_id != self._archive.cluster_id:
             raise ConfigError(
                 "[kafka] names another cluster than the one that was archived: groups can't be read from it",
                 archived=self._archive.cluster_id,
-                found=found,
+                found=cluster_id,
             )
         return translation
 

@@ -19,17 +19,17 @@ def write_offset_map(entries: Iterable[Entry], output: OutputFile) -> int:
     Source offset 1200 has become target offset 0, and so on for 5,000 records.
     """
     records = 0
-    held: dict[int, Runs] = {}
+    pending: dict[int, Runs] = {}
     for entry in entries:
         if not isinstance(entry, MovedUpTo):
             continue
-        runs = Runs.joined([each for each in (held.pop(entry.partition, None), entry.runs) if each is not None])
+        runs = Runs.joined([part for part in (pending.pop(entry.partition, None), entry.runs) if part is not None])
         last = max(0, len(runs) - 1)  # the next entry may continue the last run
-        held[entry.partition] = Runs(runs.sources[last:], runs.targets[last:], runs.counts[last:])
+        pending[entry.partition] = Runs(runs.sources[last:], runs.targets[last:], runs.counts[last:])
         done = Runs(runs.sources[:last], runs.targets[:last], runs.counts[:last])
         output.writelines(_lines(entry.partition, done))
         records += entry.runs.records
-    for partition, runs in sorted(held.items()):
+    for partition, runs in sorted(pending.items()):
         output.writelines(_lines(partition, runs))
     return records
 
@@ -66,9 +66,9 @@ class PlacesInTarget:
         partition, runs = entry.partition, entry.runs
         for offset in self.wanted.get(partition, frozenset()):
             if (partition, offset) not in self._found:
-                place = runs.place_of(offset)
-                if place is not None:
-                    self._found[partition, offset] = place
+                position = runs.place_of(offset)
+                if position is not None:
+                    self._found[partition, offset] = position
         if len(runs):
             self._first.setdefault(partition, int(runs.targets[0]))
             self._next[partition] = int(runs.targets[-1] + runs.counts[-1])
@@ -78,8 +78,8 @@ class PlacesInTarget:
         """The target's position for a reader at `offset`; None if it isn't reached yet."""
         if partition not in self._reached or offset > self._reached[partition]:
             return None
-        found = self._found.get((partition, offset))
-        return self._next.get(partition, self.ends[partition]) if found is None else found
+        position = self._found.get((partition, offset))
+        return self._next.get(partition, self.ends[partition]) if position is None else position
 
     def first(self, partition: int) -> int:
         return self._first.get(partition, self.ends[partition])

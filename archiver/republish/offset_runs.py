@@ -38,7 +38,7 @@ class Runs:
         if not several:
             return cls(*(np.empty(0, np.int64) for _ in range(3)))
         sources, targets, counts = (
-            np.concatenate([getattr(each, name) for each in several]) for name in ("sources", "targets", "counts")
+            np.concatenate([getattr(part, name) for part in several]) for name in ("sources", "targets", "counts")
         )
         goes_on = (sources[:-1] + counts[:-1] == sources[1:]) & (targets[:-1] + counts[:-1] == targets[1:])
         firsts = np.flatnonzero(np.append([True], ~goes_on)) if len(sources) else np.empty(0, np.int64)

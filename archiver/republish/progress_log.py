@@ -99,16 +99,18 @@ class ProgressLog:
 
     @staticmethod
     def _progress(entries: Iterable[Entry]) -> dict[int, PartitionProgress]:
-        found: dict[int, PartitionProgress] = {}
+        progress: dict[int, PartitionProgress] = {}
         for entry in entries:
             match entry:
                 case Begun():
-                    found[entry.partition] = PartitionProgress(begun=entry, next_offset=entry.offset, sequence=_BEGUN)
-                case MovedUpTo():
-                    found[entry.partition] = PartitionProgress(
-                        begun=found[entry.partition].begun, next_offset=entry.next_offset, sequence=entry.sequence
+                    progress[entry.partition] = PartitionProgress(
+                        begun=entry, next_offset=entry.offset, sequence=_BEGUN
                     )
-        return found
+                case MovedUpTo():
+                    progress[entry.partition] = PartitionProgress(
+                        begun=progress[entry.partition].begun, next_offset=entry.next_offset, sequence=entry.sequence
+                    )
+        return progress
 
     def entries(self) -> Iterator[Entry]:
         """In order, after earlier transactions have ended. Raises ReplayError if the log has lost an entry."""

@@ -28,14 +28,14 @@ class Rate:
             return cls()
         plain = text.strip().removesuffix("/s")
         try:
-            found = int(plain) if plain.isdecimal() else parse_bytes(plain)
+            amount = int(plain) if plain.isdecimal() else parse_bytes(plain)
         except ValueError:
-            found = 0
-        if found < 1:
+            amount = 0
+        if amount < 1:
             raise ConfigError(
                 "--rate is neither a number of records nor a size for each second: write 5000, or 10MiB", found=text
             )
-        return cls(records=found) if plain.isdecimal() else cls(bytes=found)
+        return cls(records=amount) if plain.isdecimal() else cls(bytes=amount)
 
     @property
     def most_rows(self) -> int | None:

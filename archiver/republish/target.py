@@ -82,13 +82,13 @@ def check_target(brokers: BrokerClient, admin: ClusterAdmin, name: str, *, parti
 
 def check_same(brokers: BrokerClient, target: Target) -> None:
     """Raise TargetReplaced if the target was recreated since it was checked."""
-    found = _id_of(brokers.describe([target.name])[target.name])
-    if found != target.id:
+    topic_id = _id_of(brokers.describe([target.name])[target.name])
+    if topic_id != target.id:
         raise TargetReplaced(
             "the target was deleted and made again while records were moved to it, so it lacks what was moved before: "
             "empty it, and begin again under another --transfer",
             topic=target.name,
-            topic_id=found,
+            topic_id=topic_id,
             begun_with=target.id,
         )
 

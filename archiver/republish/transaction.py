@@ -61,7 +61,7 @@ class TransferTransaction:
         try:
             bases = self._writer.write(self._target, pieces)
         except SourceError as error:
-            ranges = {each: f"[{batch.offsets[0]}, {batch.offsets[-1] + 1})" for each, batch in pieces.items()}
+            ranges = {number: f"[{batch.offsets[0]}, {batch.offsets[-1] + 1})" for number, batch in pieces.items()}
             raise type(error)(error.message, **error.context, source_offsets=ranges) from error
         for partition, batch in pieces.items():
             self.reach(partition, int(batch.offsets[-1]) + 1)

@@ -106,7 +106,7 @@ class Transfer:
         while True:
             try:
                 progress = self._open()
-                resumed = any(each.sequence for each in progress.values()) if resumed is None else resumed
+                resumed = any(partition.sequence for partition in progress.values()) if resumed is None else resumed
                 self._move(progress, resumed=resumed)
                 return self._report(progress, resumed=resumed)
             except ContextError as error:
@@ -128,12 +128,12 @@ class Transfer:
 
     def _check_course(self, progress: dict[int, PartitionProgress]) -> None:
         asked = self._course
-        for each in progress.values():
-            begun = each.begun.course
-            for name, told in (("start", "--from"), ("where", "--where")):
+        for partition in progress.values():
+            begun = partition.begun.course
+            for name, option in (("start", "--from"), ("where", "--where")):
                 if getattr(begun, name) != getattr(asked, name):
                     raise ConfigError(
-                        f"the transfer was begun with another {told}: give the same, or another --transfer with a "
+                        f"the transfer was begun with another {option}: give the same, or another --transfer with a "
                         "topic of its own",
                         transfer=self._settings.name,
                         begun_with=getattr(begun, name) or "nothing",
@@ -152,11 +152,11 @@ class Transfer:
                 )
 
     def _check_empty(self, progress: dict[int, PartitionProgress]) -> None:
-        fresh = [each for each in self._selection.chosen(self._archive) if each not in progress]
+        fresh = [partition for partition in self._selection.chosen(self._archive) if partition not in progress]
         if not fresh or self._settings.appends:
             return
         ends = self._brokers.list_offsets(self._target.name, fresh, "high_watermark")
-        if filled := {each: end for each, end in ends.items() if end}:
+        if filled := {partition: end for partition, end in ends.items() if end}:
             raise ConfigError(
                 "the target holds records already, and this transfer hasn't written them: give an empty topic, or "
                 "--append to write behind them",
@@ -172,15 +172,15 @@ class Transfer:
         transaction.begin(
             [
                 Begun(
-                    partition=each,
-                    offset=max(selection.start_offset(archive, each), archive.first_offset(each)),
+                    partition=partition,
+                    offset=max(selection.start_offset(archive, partition), archive.first_offset(partition)),
                     course=self._course,
                 )
-                for each in chosen
-                if each not in progress
+                for partition in chosen
+                if partition not in progress
             ]
         )
-        self._ends = {each: selection.end_offset(archive, each) for each in chosen}
+        self._ends = {partition: selection.end_offset(archive, partition) for partition in chosen}
         self._observer(
             TransferStarted(
                 transfer=self._settings.name,
@@ -253,8 +253,8 @@ class Transfer:
             else:
                 ready[partition] = piece
         if ready:
-            size = sum(each.size_bytes for each in ready.values())
-            records = {each: piece.records for each, piece in ready.items() if piece.records is not None}
+            size = sum(part.size_bytes for part in ready.values())
+            records = {part: piece.records for part, piece in ready.items() if piece.records is not None}
             transaction.write(records, size)
             pause = self._pace.pause_after(records=sum(record.rows for record in records.values()), size=size)
             if pause + transaction.age > COMMIT_SECONDS:
@@ -280,7 +280,7 @@ class Transfer:
         check_same(self._brokers, self._target)
 
     def _behind(self, progress: dict[int, PartitionProgress]) -> int:
-        return sum(max(0, end - progress[each].next_offset) for each, end in self._ends.items())
+        return sum(max(0, end - progress[partition].next_offset) for partition, end in self._ends.items())
 
     def _report(self, progress: dict[int, PartitionProgress], *, resumed: bool) -> TransferReport:
         return TransferReport(
@@ -293,12 +293,12 @@ class Transfer:
             seconds=time.monotonic() - self._started_at,
             partitions=tuple(
                 PartitionTransfer(
-                    partition=each,
-                    start_offset=found.begun.offset,
-                    next_offset=found.next_offset,
-                    records=self._moved.get(each, 0),
+                    partition=partition,
+                    start_offset=reached.begun.offset,
+                    next_offset=reached.next_offset,
+                    records=self._moved.get(partition, 0),
                 )
-                for each, found in sorted(progress.items())
+                for partition, reached in sorted(progress.items())
             ),
             resumed=resumed,
         )

@@ -77,14 +77,14 @@ def put_in_place(
             registry.rewrites.finish(topic, rewrite)
             keep_values(registry, topic, [new.file for group in rewrite.groups for new in group.files])
             pass_point(FaultPoint.AFTER_CONFIRM)
-            if any(_takes_place_of(rewrite, each) for each in registry.rewrites.unfinished(topic)):
+            if any(_takes_place_of(rewrite, earlier) for earlier in registry.rewrites.unfinished(topic)):
                 # Left by a killed run. While it is open, its files, old or new, are not deleted.
                 settle_rewrites(work, table)
             return done
         case Displaced():
             # It can't land any more: the table has moved past the snapshots that its attempts were made on.
             undecided = settle_rewrites(work, table)
-            if rewrite.commit_id in {each.commit_id for each in undecided}:
+            if rewrite.commit_id in {earlier.commit_id for earlier in undecided}:
                 registry.rewrites.abandon(topic, rewrite)
             return done
         case Unresolved(reason=reason):

@@ -49,9 +49,9 @@ def settle_rewrites(work: TableWork, known: ArchiveTable, *, ends_silent: bool =
     unfinished = registry.rewrites.unfinished(topic)
     paths = {path for rewrite in unfinished for path in (*rewrite.old_paths, *rewrite.new_paths)}
     files = work.manifests.files(table.iceberg).named(paths)
-    snapshots = {each.commit_id: find_commit(table, each.commit_id) for each in unfinished}
+    snapshots = {entry.commit_id: find_commit(table, entry.commit_id) for entry in unfinished}
     undecided: list[Rewrite] = []
-    for rewrite in sorted(unfinished, key=lambda each: snapshots[each.commit_id] is None):
+    for rewrite in sorted(unfinished, key=lambda entry: snapshots[entry.commit_id] is None):
         snapshot_id = snapshots[rewrite.commit_id]
         is_named = snapshot_id is not None
         match RewriteOutcome.LANDED if is_named else outcome_of(rewrite, table, files, registry, journal):
@@ -91,17 +91,17 @@ def end_silent(
 
     Check the table afterwards: a rewrite that landed is there by then.
     """
-    known = registry.rewrites.ending(topic)
+    ending = registry.rewrites.ending(topic)
     for rewrite in rewrites:
-        is_marked = rewrite.commit_id in known
+        is_marked = rewrite.commit_id in ending
         if is_marked or registry.rewrites.begin_to_end(topic, rewrite, silent_seconds=SILENT_SECONDS):
-            known.setdefault(rewrite.commit_id, None)
-    unnoted = [rewrite for rewrite in rewrites if known.get(rewrite.commit_id, 0) is None]
+            ending.setdefault(rewrite.commit_id, None)
+    unnoted = [rewrite for rewrite in rewrites if ending.get(rewrite.commit_id, 0) is None]
     if unnoted:
         sequence = _sequence(load())
         for rewrite in unnoted:
             registry.rewrites.note_last_attempt(topic, rewrite, sequence=sequence)
-    noted = {commit_id: sequence for commit_id, sequence in known.items() if sequence is not None}
+    noted = {commit_id: sequence for commit_id, sequence in ending.items() if sequence is not None}
     reached = _sequence(load()) if noted else 0
     return frozenset(commit_id for commit_id, sequence in noted.items() if reached > sequence)
 
@@ -142,8 +142,8 @@ def outcome_of(
 
 def _of_a_note(rewrite: Rewrite, table: ArchiveTable, registry: Registry) -> RewriteOutcome:
     if rewrite.erased:  # the table doesn't show them
-        known = registry.erasures.offsets(table.topic)
-        is_left = any(uncovered([(start, end)], known.get(partition, ())) for partition, start, end in rewrite.erased)
+        erased = registry.erasures.offsets(table.topic)
+        is_left = any(uncovered([(start, end)], erased.get(partition, ())) for partition, start, end in rewrite.erased)
         return RewriteOutcome.OPEN if is_left else RewriteOutcome.DISPLACED
     if not rewrite.is_moved_in(table.first_offsets):
         return RewriteOutcome.OPEN
@@ -167,15 +167,15 @@ def _landed_long_ago(table: ArchiveTable, rewrite: Rewrite) -> bool:
         return False
     staying: Counter[RowRange] = Counter()
     purged: set[RowRange] = set()
-    for each in (span for group in rewrite.groups for span in group.all_spans):
-        place = RowRange(partition=each.partition, start_offset=each.start_offset, end_offset=each.end_offset)
-        staying[place] += each.rows
-        if each.erased or each.retired:
-            purged.add(place)
+    for part in (span for group in rewrite.groups for span in group.all_spans):
+        range_ = RowRange(partition=part.partition, start_offset=part.start_offset, end_offset=part.end_offset)
+        staying[range_] += part.rows
+        if part.erased or part.retired:
+            purged.add(range_)
     if not purged:
         return False
-    there = TableRows(table, FORMATS)
-    return all(len(there.offsets(place)) <= staying[place] for place in purged)
+    table_rows = TableRows(table, FORMATS)
+    return all(len(table_rows.offsets(range_)) <= staying[range_] for range_ in purged)
 
 
 def _is_done_by_another(rewrite: Rewrite, journal: TableJournal) -> bool:

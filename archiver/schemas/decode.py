@@ -71,13 +71,13 @@ def decode_enveloped(
 
     Known ids and GUIDs are added to `seen`. Raises subclasses of SchemaRegistryError.
     """
-    found = reader.read(values, headers)
+    envelopes = reader.read(values, headers)
     if seen is not None:
-        seen |= found.schema_ids
-    rows = _decode(mapping, values, found, reader.choice.messages)
-    errors = dict(found.errors)
-    if found.bare is not None:
-        unreadable = found.bare & rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False)
+        seen |= envelopes.schema_ids
+    rows = _decode(mapping, values, envelopes, reader.choice.messages)
+    errors = dict(envelopes.errors)
+    if envelopes.bare is not None:
+        unreadable = envelopes.bare & rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False)
         errors[BAD_ENVELOPE] = errors.get(BAD_ENVELOPE, np.zeros(len(values), dtype=bool)) | unreadable
     return _with_errors(rows, values, errors) if any(places.any() for places in errors.values()) else rows
 

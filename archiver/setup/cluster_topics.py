@@ -82,7 +82,7 @@ def topic_sizes(brokers: BrokerClient, topics: Iterable[str]) -> tuple[TopicSize
             described[name] = brokers.described(name)
         except ContextError as error:
             errors[name] = error
-    asked = {name: tuple(each.partitions) for name, each in described.items()}
+    asked = {name: tuple(description.partitions) for name, description in described.items()}
     starts = brokers.list_offsets_at_once(asked, "earliest")
     ends = brokers.list_offsets_at_once(asked, "high_watermark")
     return tuple(

@@ -49,12 +49,12 @@ class Check:
     seconds: float
 
     def findings(self) -> Iterator[Finding]:
-        found: SimpleQueue[Finding | None] = SimpleQueue()
-        threading.Thread(target=self._work, args=(found,), name=f"check-{self.part}", daemon=True).start()
+        queue: SimpleQueue[Finding | None] = SimpleQueue()
+        threading.Thread(target=self._work, args=(queue,), name=f"check-{self.part}", daemon=True).start()
         while True:
             began = time.monotonic()
             try:
-                each = found.get(timeout=self.seconds)
+                finding = queue.get(timeout=self.seconds)
             except Empty:
                 error = CheckFailed(
                     f"No answer within {self.seconds:g} s. Look at what it waits for, or give it longer with --timeout",
@@ -62,14 +62,14 @@ class Check:
                 )
                 yield replace(failure(self.part, error), seconds=time.monotonic() - began)
                 return
-            if each is None:
+            if finding is None:
                 return
-            yield replace(each, seconds=time.monotonic() - began)
+            yield replace(finding, seconds=time.monotonic() - began)
 
     def _work(self, found: SimpleQueue[Finding | None]) -> None:
         try:
-            for each in self.look():
-                found.put(each)
+            for finding in self.look():
+                found.put(finding)
         except ContextError as error:
             found.put(failure(self.part, error))
         except Exception as error:  # noqa: BLE001 - a check that breaks must not hide other findings

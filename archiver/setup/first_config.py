@@ -73,8 +73,8 @@ def registered_formats(registry: SchemaRegistry, topic: str, keys: Sampled, valu
 
 def config_text(head: Iterable[str], sections: Mapping[str, Mapping[str, Any]], drafts: Sequence[TopicDraft]) -> str:
     lines = [f"# {line}".rstrip() for line in head]
-    known = [*(name for name in _ABOUT if name in sections), *(name for name in sections if name not in _ABOUT)]
-    for name in dict.fromkeys([*known, *_ADVICE]):
+    ordered = [*(name for name in _ABOUT if name in sections), *(name for name in sections if name not in _ABOUT)]
+    for name in dict.fromkeys([*ordered, *_ADVICE]):
         values = sections.get(name, {})
         lines += ["", f"# {_ABOUT[name]}" if name in _ABOUT else "", f"[{name}]"]
         placeholder = WITHOUT_ANSWER.get(name, {})
@@ -149,8 +149,8 @@ def _remarks(draft: TopicDraft) -> Iterator[str]:
 
 def _seen(part: str, sampled: Sampled) -> Iterator[str]:
     count = sum(sampled.looks.values())
-    told = [f"{number} {_verb(look, number)}" for look, number in sampled.looks.most_common()]
-    yield f"Of {count} {part if count != 1 else part[:-1]}, {', '.join(told)}."
+    texts = [f"{number} {_verb(look, number)}" for look, number in sampled.looks.most_common()]
+    yield f"Of {count} {part if count != 1 else part[:-1]}, {', '.join(texts)}."
     if sampled.schema_ids:
         yield f"  Schema ids: {', '.join(map(str, sampled.schema_ids[:20]))}"
     if sampled.fields:

@@ -21,15 +21,15 @@ _GIBIBYTE = 1 << 30
 
 def look_at_spool(section: ArchiveSection) -> Iterator[Finding]:
     root = section.spool
-    missing = [each for each in (root, *root.parents) if not each.exists() and not each.is_symlink()]
+    missing = [folder for folder in (root, *root.parents) if not folder.exists() and not folder.is_symlink()]
     free = shutil.disk_usage(_first_there(root)).free
     try:
         check_spool(root)
         mode = f"mode {stat.S_IMODE(root.stat().st_mode):04o}"
     finally:
-        for each in missing:
+        for folder in missing:
             with suppress(OSError):
-                each.rmdir()
+                folder.rmdir()
     room = f"may use {section.spool_size / _GIBIBYTE:,.1f} GiB, and {free / _GIBIBYTE:,.1f} GiB are free"
     where = f"{root}, {mode}{', made when it is needed' if missing else ''}: {room}"
     if free >= section.spool_size:
@@ -70,4 +70,4 @@ def worker_python(_task: None) -> str:
 
 
 def _first_there(path: Path) -> Path:
-    return next(each for each in (path, *path.parents) if each.exists())
+    return next(folder for folder in (path, *path.parents) if folder.exists())

@@ -53,17 +53,17 @@ class Sampled:
 
     @classmethod
     def of(cls, found: Sequence[bytes | None]) -> Sampled:
-        looks = [look_of(each) for each in found]
+        looks = [look_of(value) for value in found]
         ids = {
-            int.from_bytes(each[1:5], "big")
-            for each, look in zip(found, looks, strict=True)
-            if each is not None and look is Look.REGISTRY
+            int.from_bytes(value[1:5], "big")
+            for value, look in zip(found, looks, strict=True)
+            if value is not None and look is Look.REGISTRY
         }
         fields = {
             number
-            for each, look in zip(found, looks, strict=True)
-            if each is not None and look is Look.PROTOBUF
-            for number in protobuf_fields(each) or ()
+            for value, look in zip(found, looks, strict=True)
+            if value is not None and look is Look.PROTOBUF
+            for number in protobuf_fields(value) or ()
         }
         return cls(looks=Counter(looks), schema_ids=tuple(sorted(ids)), fields=tuple(sorted(fields)))
 
@@ -91,7 +91,7 @@ def recent_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[Rec
     described = brokers.described(topic)
     starts = brokers.list_offsets(topic, described.partitions, "earliest")
     ends = brokers.list_offsets(topic, described.partitions, "latest_stable")
-    fullest = sorted(described.partitions, key=lambda each: starts[each] - ends[each])[:_PARTITIONS]
+    fullest = sorted(described.partitions, key=lambda number: starts[number] - ends[number])[:_PARTITIONS]
     left = most
     for partition in fullest:
         if left <= 0 or starts[partition] >= ends[partition]:
@@ -123,23 +123,23 @@ def look_of(data: bytes | None) -> Look:
 
 def protobuf_fields(data: bytes) -> frozenset[int] | None:
     """None if the bytes can't be a message. Groups aren't supported."""
-    place, fields = 0, set[int]()
-    while place < len(data):
-        tag, place = _varint(data, place)
+    position, fields = 0, set[int]()
+    while position < len(data):
+        tag, position = _varint(data, position)
         number, kind = tag >> 3, tag & 7
-        if place < 0 or not 0 < number <= _LAST_FIELD:
+        if position < 0 or not 0 < number <= _LAST_FIELD:
             return None
         if kind in _FIXED:
-            place += _FIXED[kind]
+            position += _FIXED[kind]
         elif kind in {0, 2}:
-            length, place = _varint(data, place)
-            if place < 0:
+            length, position = _varint(data, position)
+            if position < 0:
                 return None
-            place += length if kind else 0
+            position += length if kind else 0
         else:
             return None
         fields.add(number)
-    return frozenset(fields) if place == len(data) else None
+    return frozenset(fields) if position == len(data) else None
 
 
 def _varint(data: bytes, place: int) -> tuple[int, int]:
@@ -164,4 +164,4 @@ def _is_text(data: bytes) -> bool:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return False
-    return all(each.isprintable() or each in "\t\r\n" for each in text)
+    return all(character.isprintable() or character in "\t\r\n" for character in text)

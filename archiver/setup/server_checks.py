@@ -76,16 +76,16 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
     subject = f"topic {topic.name}"
     try:
         described = brokers.described(topic.name)
-        if silent := [number for number, each in described.partitions.items() if each.leader is None]:
+        if silent := [number for number, item in described.partitions.items() if item.leader is None]:
             raise LeaderUnavailable("Partitions have no leader now", topic=topic.name, partitions=silent)
         starts = brokers.list_offsets(topic.name, described.partitions, "earliest")
         ends = brokers.list_offsets(topic.name, described.partitions, "latest_stable")
-        one = max(described.partitions, key=lambda each: ends[each] - starts[each])
-        log = PartitionFetcher(brokers, topic.name, described.topic_id, one)
-        log.fetch(starts[one], max_bytes=1)
-        if ends[one] > starts[one] and (reason := unreadable(log, starts[one])) is not None:
-            raise losses.unreadable(reason, topic.name, one, offset=starts[one])
-        is_useless = not brokers.lacks_epochs and _epochs_are_useless(brokers, topic.name, one, ends[one])
+        fullest = max(described.partitions, key=lambda item: ends[item] - starts[item])
+        log = PartitionFetcher(brokers, topic.name, described.topic_id, fullest)
+        log.fetch(starts[fullest], max_bytes=1)
+        if ends[fullest] > starts[fullest] and (reason := unreadable(log, starts[fullest])) is not None:
+            raise losses.unreadable(reason, topic.name, fullest, offset=starts[fullest])
+        is_useless = not brokers.lacks_epochs and _epochs_are_useless(brokers, topic.name, fullest, ends[fullest])
     except ContextError as error:
         yield failure(KAFKA, error, subject)
         return

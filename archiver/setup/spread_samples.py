@@ -27,8 +27,8 @@ def spread_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[pa.
     left = MOST_BYTES
     for partition, count in shares({p: ends[p] - starts[p] for p in described.partitions}, most).items():
         fetcher = PartitionFetcher(brokers, topic, described.topic_id, partition)
-        for start, end, wanted in stretches(starts[partition], ends[partition], count):
-            missing = wanted
+        for start, end, expected in stretches(starts[partition], ends[partition], count):
+            missing = expected
             with closing(fetcher.batches(start, end, cut_head=True, max_bytes=_FETCH_BYTES)) as pieces:  # type: ignore[type-var]
                 for piece in pieces:
                     rows = piece.records.slice(0, missing)
@@ -46,8 +46,8 @@ def shares(sizes: Mapping[int, int], most: int) -> dict[int, int]:
     shared: dict[int, int] = {}
     left = most
     smallest_first = sorted((size, partition) for partition, size in sizes.items() if size > 0)
-    for place, (size, partition) in enumerate(smallest_first):
-        shared[partition] = min(size, -(-left // (len(smallest_first) - place)))
+    for index, (size, partition) in enumerate(smallest_first):
+        shared[partition] = min(size, -(-left // (len(smallest_first) - index)))
         left -= shared[partition]
     return {partition: shared[partition] for partition in sorted(shared) if shared[partition]}
 

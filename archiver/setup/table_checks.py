@@ -77,8 +77,8 @@ def _dropped(scratch: ScratchTable) -> ContextError | None:
                 " those of the scratch table if no other table uses the folder",
                 location=location,
             )
-        for each in store.list(location):
-            store.delete(each.path, OwnFolder(location))
+        for file in store.list(location):
+            store.delete(file.path, OwnFolder(location))
     except ContextError as error:
         return error
     return None
@@ -97,9 +97,9 @@ def look_at_journal(config: Config) -> Iterator[Finding]:
 def _stored(store: ObjectStore, path: str, subject: str, permit: OwnFolder) -> Finding:
     try:
         store.write(path, _CONTENT)
-        found = store.read(path)
+        content = store.read(path)
         store.delete(path, permit)
-        if found != _CONTENT:
+        if content != _CONTENT:
             raise CheckFailed("The object that was written has other bytes when it is read", file=path)
         if store.exists(path):
             raise CheckFailed("The object was deleted, and is still there", file=path)

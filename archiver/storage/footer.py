@@ -44,8 +44,8 @@ def footer_of(
 ) -> dict[str, str]:
     pairs = {SCHEMA_VERSION: str(layout.schema_version), MAPPING: layout.mapping}
     if layout.other_mappings:
-        others = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
-        pairs[OTHER_MAPPINGS] = json.dumps(others, separators=(",", ":"))
+        mappings = {str(version): json.loads(text) for version, text in sorted(layout.other_mappings.items())}
+        pairs[OTHER_MAPPINGS] = json.dumps(mappings, separators=(",", ":"))
     if digest is not None:
         pairs |= {DIGEST_ALGORITHM_KEY: DIGEST_ALGORITHM, DIGEST_KEY: digest}
     if largest_record is not None:
@@ -122,8 +122,8 @@ def _place(found: Mapping[str, bytes]) -> PartitionTuple | None:
 
 
 def _other_mappings(found: Mapping[str, bytes]) -> dict[int, str]:
-    others = json.loads(found.get(OTHER_MAPPINGS, b"{}"))
-    return {int(version): json.dumps(mapping, separators=(",", ":")) for version, mapping in others.items()}
+    mappings = json.loads(found.get(OTHER_MAPPINGS, b"{}"))
+    return {int(version): json.dumps(mapping, separators=(",", ":")) for version, mapping in mappings.items()}
 
 
 def _known_digest(found: Mapping[str, bytes]) -> str | None:

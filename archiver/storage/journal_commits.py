@@ -121,7 +121,7 @@ class JournalCommits:
 
     def _listed(self) -> list[ListedObject]:
         listed = [item for item in self.objects.list(self.folder) if item.name.startswith(COMMIT_PREFIX)]
-        return sorted(listed, key=lambda each: each.name)
+        return sorted(listed, key=lambda entry: entry.name)
 
 
 def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> Iterator[tuple[str, JournaledCommit]]:
@@ -131,10 +131,10 @@ def agreeing(found: Iterable[FoundCommit], contradicted: Told | None = None) -> 
     """
     by_name: dict[str, FoundCommit] = {}
     for entry in found:
-        other = by_name.setdefault(entry.name, entry)
-        about = None if other is entry else other.commit.contradicts(entry.commit)
+        first = by_name.setdefault(entry.name, entry)
+        about = None if first is entry else first.commit.contradicts(entry.commit)
         if about is not None:
-            error = contradiction(entry.name, about, entry.path, other.path)
+            error = contradiction(entry.name, about, entry.path, first.path)
             if contradicted is None:
                 raise error
             contradicted(entry.path, error)

@@ -137,10 +137,10 @@ class JournalSummer:
             for entry in entries:
                 with readable(path):
                     commit = entry.commit
-                other = by_name.setdefault(entry.name, (path, entry, commit))
-                about = other[2].contradicts(commit) if other[1].data != entry.data else None
+                first = by_name.setdefault(entry.name, (path, entry, commit))
+                about = first[2].contradicts(commit) if first[1].data != entry.data else None
                 if about is not None:
-                    raise contradiction(entry.name, about, path, other[0])
+                    raise contradiction(entry.name, about, path, first[0])
             kept += entries
         return kept
 

@@ -24,8 +24,8 @@ class _Partition:
 
     def begin(self) -> None:
         """Begin at the last check at the latest: producers' clocks may be ahead."""
-        known = [each for each in (self.caught_up, self.newest) if each is not None]
-        self.since = min(self.looked, max(known, default=self.looked))
+        moments = [moment for moment in (self.caught_up, self.newest) if moment is not None]
+        self.since = min(self.looked, max(moments, default=self.looked))
 
 
 class Lag:
@@ -41,18 +41,18 @@ class Lag:
         return 0.0 if since is None else max(0.0, self._clock() - since)
 
     def saw(self, place: Place, *, archived: int, end: int) -> None:
-        found = self._partitions.setdefault(place, _Partition())
-        found.end, found.looked = end, self._clock()
+        partition = self._partitions.setdefault(place, _Partition())
+        partition.end, partition.looked = end, self._clock()
         if archived >= end:
-            found.since, found.caught_up = None, found.looked
-        elif found.since is None:
-            found.begin()
+            partition.since, partition.caught_up = None, partition.looked
+        elif partition.since is None:
+            partition.begin()
 
     def committed(self, place: Place, *, until: int, newest_ms: int | None) -> None:
-        found = self._partitions.setdefault(place, _Partition())
+        partition = self._partitions.setdefault(place, _Partition())
         if newest_ms is not None:
-            found.newest = max(found.newest or 0.0, newest_ms / 1000)
-        if until >= found.end:
-            found.since, found.caught_up = None, found.looked or self._clock()
+            partition.newest = max(partition.newest or 0.0, newest_ms / 1000)
+        if until >= partition.end:
+            partition.since, partition.caught_up = None, partition.looked or self._clock()
         else:
-            found.begin()
+            partition.begin()

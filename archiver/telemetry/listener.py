@@ -97,7 +97,7 @@ class _Server(HTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._lock:
             if len(self._open) >= WORKERS:
-                silent = next((each for each, is_whole in self._open.items() if not is_whole), None)
+                silent = next((connection for connection, is_whole in self._open.items() if not is_whole), None)
                 if silent is None:
                     self.shutdown_request(request)
                     return
@@ -114,8 +114,8 @@ class _Server(HTTPServer):
     def server_close(self) -> None:
         super().server_close()
         with self._lock:
-            for each in self._open:
-                _hang_up(each)
+            for connection in self._open:
+                _hang_up(connection)
         self._pool.shutdown(cancel_futures=True)
 
     def _serve(self, request: socket.socket, client_address: Any) -> None:

@@ -117,7 +117,7 @@ class Metering:
             sum(range_.end_offset - range_.start_offset for range_ in ranges if range_.lost)
         )
         self._to.last_committed.labels(topic).set(time.time())
-        for range_ in sorted(ranges, key=lambda one: one.end_offset):
+        for range_ in sorted(ranges, key=lambda committed: committed.end_offset):
             newest = max((file.max_timestamp for file in range_.files if file.max_timestamp is not None), default=None)
             self._lag.committed((topic, range_.partition), until=range_.end_offset, newest_ms=newest)
             self._place(topic, range_.partition, range_.end_offset)

@@ -123,9 +123,9 @@ class Spans:
 
     def _note_failure(self, event: Failed) -> None:
         if self._wave is not None:
-            place: dict[str, str | int] = {"archiver.topic": event.topic}
-            place |= {} if event.partition is None else {"archiver.partition": event.partition}
-            self._wave.record_exception(event.error, attributes=place)
+            attributes: dict[str, str | int] = {"archiver.topic": event.topic}
+            attributes |= {} if event.partition is None else {"archiver.partition": event.partition}
+            self._wave.record_exception(event.error, attributes=attributes)
             _judge(self._wave, event.error)
 
     def _span(self, name: str, start: int, attributes: Mapping[str, str | int]) -> Span:

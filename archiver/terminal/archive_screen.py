@@ -78,7 +78,9 @@ class ArchiveScreen(Bars):
             case PartitionsSeen():
                 yield "looked", _seen(event)
             case WavePlanned():
-                planned = {topic: [_range(each) for each in those] for topic, those in event.ranges.items()}
+                planned = {
+                    topic: [_range(item) for item in topic_ranges] for topic, topic_ranges in event.ranges.items()
+                }
                 yield "wave_planned", {"wave": event.wave, "ranges": planned}
             case TaskFinished():
                 yield "task_finished", _task(event)
@@ -143,9 +145,11 @@ class ArchiveScreen(Bars):
 
     def _begin_wave(self, event: WavePlanned) -> None:
         ranges = event.ranges
-        planned = [each for topic in ranges.values() for each in topic]
-        offsets = sum(each.end_offset - each.start_offset for each in planned)
-        partitions = len({(topic, each.partition) for topic, those in ranges.items() for each in those})
+        planned = [range_ for topic in ranges.values() for range_ in topic]
+        offsets = sum(range_.end_offset - range_.start_offset for range_ in planned)
+        partitions = len(
+            {(topic, range_.partition) for topic, topic_ranges in ranges.items() for range_ in topic_ranges}
+        )
         self._waves = event.wave
         self._wave = (
             f"Wave {event.wave}: {counted(len(planned), 'task')} for {counted(partitions, 'partition')} "
@@ -165,12 +169,12 @@ class ArchiveScreen(Bars):
                 self.console.print(Text.assemble(head, f"recorded as lost: offsets {range_.span}"))
 
     def _say_failed(self, event: Failed) -> None:
-        place = _place(event.topic, event.partition)
-        self._failures[place] = str(event.error)
-        if self._failed_before.get(place) == str(event.error):
-            self._print(f"{place}: {type(event.error).__name__}, as before", style="red")
+        subject = _place(event.topic, event.partition)
+        self._failures[subject] = str(event.error)
+        if self._failed_before.get(subject) == str(event.error):
+            self._print(f"{subject}: {type(event.error).__name__}, as before", style="red")
         else:
-            self.say_error(place, event.error)
+            self.say_error(subject, event.error)
 
     def _show_report(self, report: JobReport) -> None:
         self.clear()

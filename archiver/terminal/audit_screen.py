@@ -38,8 +38,8 @@ class Wanted:
         return cls(kinds=frozenset(kinds), since=_time("--from", since), until=_time("--to", until), limit=limit)
 
     def select(self, entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        found = (entry for entry in entries if self._is_wanted(entry))
-        return list(found if self.limit is None else deque(found, maxlen=self.limit))
+        matching = (entry for entry in entries if self._is_wanted(entry))
+        return list(matching if self.limit is None else deque(matching, maxlen=self.limit))
 
     def _is_wanted(self, entry: Mapping[str, Any]) -> bool:
         if self.kinds and entry["act"] not in self.kinds:
@@ -82,8 +82,8 @@ def report_lines(reports: Sequence[TrailReport], *, shown: int) -> Iterator[str]
     for report in reports:
         yield f"{report.topic or report.folder}: {counted(report.entries, 'entry', 'entries')}, {_signed(report)}"
         for problem in report.problems[:shown]:
-            place = "" if problem.path is None else f" ({problem.path})"
-            yield f"  {problem.kind}: {problem.text}{place}"
+            location = "" if problem.path is None else f" ({problem.path})"
+            yield f"  {problem.kind}: {problem.text}{location}"
         left = len(report.problems) + report.more_problems - shown
         if left > 0:
             yield f"  and {left:,} more"

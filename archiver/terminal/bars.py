@@ -94,10 +94,10 @@ class _TaskLines:
             yield _row(self._spinner, title, self._bar(room), *facts)
             return
         yield _row(self._spinner, title)
-        first, *others = packed([Text(" " * _SHORTEST), *facts], width)  # at first the bar, as short as it may be
+        first, *lines = packed([Text(" " * _SHORTEST), *facts], width)  # at first the bar, as short as it may be
         beside = first[_SHORTEST + _APART :]
         yield _row("", self._bar(width - beside.cell_len - _APART), beside)
-        for line in others:
+        for line in lines:
             yield _row("", line)
 
     def _bar(self, room: int) -> ProgressBar:

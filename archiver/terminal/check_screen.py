@@ -43,27 +43,27 @@ def _said(found: Finding) -> Text:
 
 
 def verdict(found: Sequence[Finding]) -> Group:
-    failed = [each for each in found if each.failed]
-    warned = sum(each.outcome is CheckOutcome.WARNING for each in found)
+    failed = [finding for finding in found if finding.failed]
+    warned = sum(finding.outcome is CheckOutcome.WARNING for finding in found)
     warnings = f", {warned} warning{'' if warned == 1 else 's'}" if warned else ""
     if not failed:
         return Group(Text(f"\nAll is well{warnings}.", style="bold green"))
-    parts = ", ".join(dict.fromkeys(each.part for each in failed))
+    parts = ", ".join(dict.fromkeys(finding.part for finding in failed))
     return Group(Text(f"\n{len(failed)} of {len(found)} failed{warnings}: {parts}.", style="bold red"))
 
 
 def check_json(found: Sequence[Finding]) -> dict[str, Any]:
     return {
-        "ok": not any(each.failed for each in found),
+        "ok": not any(finding.failed for finding in found),
         "checks": [
             {
-                "part": each.part,
-                "subject": each.subject,
-                "outcome": str(each.outcome),
-                "seconds": round(each.seconds, 3),
-                "detail": each.detail,
-                "error": None if each.error is None else error_json(each.error),
+                "part": finding.part,
+                "subject": finding.subject,
+                "outcome": str(finding.outcome),
+                "seconds": round(finding.seconds, 3),
+                "detail": finding.detail,
+                "error": None if finding.error is None else error_json(finding.error),
             }
-            for each in found
+            for finding in found
         ],
     }

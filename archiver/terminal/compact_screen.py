@@ -99,13 +99,13 @@ def print_report(console: TextConsole, report: CompactReport) -> None:
         f"{counted(done.files_before, 'file')} became {done.files_after:,},"
         f" {share(saved) if saved > 0 else 'nothing'} smaller, {duration(report.seconds)}"
     )
-    for each in report.topics:
-        if each.done.moved:
+    for entry in report.topics:
+        if entry.done.moved:
             console.print(
-                f"{each.topic}: {counted(each.done.moved, 'file')} moved to partitions by {each.partitioned_by}"
+                f"{entry.topic}: {counted(entry.done.moved, 'file')} moved to partitions by {entry.partitioned_by}"
             )
-        if each.stopped:
-            console.print(f"{each.topic}: stopped before all was done; run it again", style="yellow")
+        if entry.stopped:
+            console.print(f"{entry.topic}: stopped before all was done; run it again", style="yellow")
 
 
 def _print_plan(console: TextConsole, report: CompactReport) -> None:
@@ -138,11 +138,11 @@ def _print_why_none(console: TextConsole, topic: TopicCompaction) -> None:
 
 
 def _place_of(event: GroupFailed) -> str:
-    place = event.topic if event.partition is None else f"{event.topic}, partition {event.partition}"
+    location = event.topic if event.partition is None else f"{event.topic}, partition {event.partition}"
     if not event.paths:
-        return place
-    others = f" and {counted(len(event.paths) - 1, 'more file')}" if len(event.paths) > 1 else ""
-    return f"{place}: {event.paths[0]}{others}"
+        return location
+    more = f" and {counted(len(event.paths) - 1, 'more file')}" if len(event.paths) > 1 else ""
+    return f"{location}: {event.paths[0]}{more}"
 
 
 _NAMES: Final[tuple[ShownField[TopicCompaction], ...]] = (

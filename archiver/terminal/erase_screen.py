@@ -67,14 +67,14 @@ class EraseScreen(Bars):
 
 
 def print_report(console: TextConsole, report: EraseReport) -> None:
-    found = f"{counted(report.rows, 'row')} in {counted(report.files, 'file')}"
+    amount = f"{counted(report.rows, 'row')} in {counted(report.files, 'file')}"
     if (retired := report.offset_count - report.rows) > 0:
-        found += f", and {counted(retired, 'retired record')} that the store still has,"
+        amount += f", and {counted(retired, 'retired record')} that the store still has,"
     if report.dry_run:
-        console.print(f"{report.topic}: {found} would be erased; nothing was changed")
+        console.print(f"{report.topic}: {amount} would be erased; nothing was changed")
         _print_unjudged(console, report)
         return
-    console.print(f"{report.topic}: {found} erased, {duration(report.seconds)}")
+    console.print(f"{report.topic}: {amount} erased, {duration(report.seconds)}")
     if report.erasure is not None:
         console.print(f"erasure {report.erasure}; the condition's hash is {report.condition_hash}")
         console.print(f"its salt is {report.salt}: keep it, if you want to show one day which condition that was")
@@ -126,20 +126,20 @@ def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
 
 
 def _print_others(console: TextConsole, report: EraseReport) -> None:
-    for each in report.given_up:
+    for erasure in report.given_up:
         console.print(
-            f"erasure {each} was given up: it had stopped before all its records were found. If its condition was"
+            f"erasure {erasure} was given up: it had stopped before all its records were found. If its condition was"
             " another than this one's, run it again",
             style="yellow",
         )
-    for each in report.unsearched:
+    for erasure in report.unsearched:
         console.print(
-            f"erasure {each} stopped before all its records were found: run it again with its condition",
+            f"erasure {erasure} stopped before all its records were found: run it again with its condition",
             style="yellow",
         )
-    for each in {*report.doubtful} - {report.erasure}:
+    for erasure in {*report.doubtful} - {report.erasure}:
         console.print(
-            f"erasure {each} left records that it couldn't judge: run it again with its condition when they are"
+            f"erasure {erasure} left records that it couldn't judge: run it again with its condition when they are"
             " decoded",
             style="yellow",
         )
@@ -158,8 +158,8 @@ def _print_unjudged(console: TextConsole, report: EraseReport) -> None:
     for partition, count in report.unjudged_records.items():
         spans = [
             f"{start}-{end - 1}" if end - start > 1 else str(start)
-            for one, start, end in report.unjudged
-            if one == partition
+            for number, start, end in report.unjudged
+            if number == partition
         ]
         more = ", …" if len(spans) > _SHOWN else ""
         console.print(f"  partition {partition}: {counted(count, 'record')}, offsets {', '.join(spans[:_SHOWN])}{more}")

@@ -22,8 +22,8 @@ def _context_lines(name: str, value: Any) -> Iterator[str]:
     match value:
         case Mapping():
             yield f"{name}:"
-            for key, each in value.items():
-                yield f"  {key}: {each}"
+            for key, item in value.items():
+                yield f"  {key}: {item}"
         case set() | frozenset():
             yield f"{name}: {', '.join(sorted(map(str, value)))}"
         case list() | tuple():

@@ -77,16 +77,16 @@ class ExpireNotes:
                 yield "retired", fields_json(_TOPIC, topic)
 
     def __call__(self, event: ExpireEvent) -> None:
-        for each in event.report.topics if isinstance(event, ExpireFinished) else ():
-            told = []
-            if each.files:
-                told.append(f"{counted(each.files, 'file')} with {counted(each.rows, 'row')} retired")
-            if each.purged.deleted:
-                told.append(f"{counted(each.purged.deleted, 'removed file')} deleted from the store")
-            if each.purged.shared and each.files:
-                told.append(f"{counted(len(each.purged.left), 'removed file')} kept in the store (`{GC_ENABLED}`)")
-            if told:
-                self._console.print(f"{each.topic}: {', '.join(told)}")
+        for topic in event.report.topics if isinstance(event, ExpireFinished) else ():
+            parts = []
+            if topic.files:
+                parts.append(f"{counted(topic.files, 'file')} with {counted(topic.rows, 'row')} retired")
+            if topic.purged.deleted:
+                parts.append(f"{counted(topic.purged.deleted, 'removed file')} deleted from the store")
+            if topic.purged.shared and topic.files:
+                parts.append(f"{counted(len(topic.purged.left), 'removed file')} kept in the store (`{GC_ENABLED}`)")
+            if parts:
+                self._console.print(f"{topic.topic}: {', '.join(parts)}")
 
 
 def print_report(console: TextConsole, report: ExpireReport) -> None:
@@ -103,49 +103,49 @@ def print_report(console: TextConsole, report: ExpireReport) -> None:
 
 
 def purge_remarks(purged: Purged) -> list[str]:
-    found = []
+    remarks = []
     if purged.shared:
-        found.append(
+        remarks.append(
             f"{counted(len(purged.left), 'removed file')} {_stay(len(purged.left))} in the store, and no snapshot"
             f" expires: the table's `{GC_ENABLED}` is not `true`, as another table may share its files. Once it is"
             " `true`, the next run deletes them"
         )
     if purged.snapshots.owned:
-        found.append(
+        remarks.append(
             "removed files stay in the store as long as the table's owner keeps"
-            f" {snapshot_words([one.snapshot_id for one in purged.snapshots.owned])}:"
+            f" {snapshot_words([snapshot.snapshot_id for snapshot in purged.snapshots.owned])}:"
             f" {setting_words(purged.snapshots.settings)}"
         )
     if purged.held:
-        found.append(
+        remarks.append(
             f"{counted(purged.held, 'removed file')} {_stay(purged.held)} in the store: a legal hold is on them"
         )
     if purged.snapshots.named:
         named = ", ".join(f"{name} (snapshot {at})" for name, at in sorted(purged.snapshots.named.items())[:_SHOWN])
-        found.append(f"removed files stay in the store as long as these tags and branches have them: {named}")
+        remarks.append(f"removed files stay in the store as long as these tags and branches have them: {named}")
     if purged.snapshots.others:
-        ids = ", ".join(str(one.snapshot_id) for one in purged.snapshots.others[:_SHOWN])
-        found.append(f"removed files stay in the store as long as these snapshots of others have them: {ids}")
+        ids = ", ".join(str(snapshot.snapshot_id) for snapshot in purged.snapshots.others[:_SHOWN])
+        remarks.append(f"removed files stay in the store as long as these snapshots of others have them: {ids}")
     if purged.snapshots.young:
         waiting = counted(len(purged.left) - purged.held, "removed file")
-        found.append(f"{waiting} wait for younger snapshots to expire; the next run deletes them")
-    return found
+        remarks.append(f"{waiting} wait for younger snapshots to expire; the next run deletes them")
+    return remarks
 
 
 def _remarks(topic: TopicRetired) -> list[str]:
-    found = []
+    remarks = []
     if not topic.has_limits:
-        found.append("no `retention` or `retention_size` is configured: nothing goes")
-    found += [f"{reason}: it needs `archiver expire {topic.topic} --yes`" for reason in topic.needs_consent]
-    found += [f"partition {each}: {_hold(topic.topic, hold)}" for each, hold in sorted(topic.held.items())]
-    found += [
-        f"partition {each}: a file that can't go keeps more than that: {path}. The registry doesn't know whose"
+        remarks.append("no `retention` or `retention_size` is configured: nothing goes")
+    remarks += [f"{reason}: it needs `archiver expire {topic.topic} --yes`" for reason in topic.needs_consent]
+    remarks += [f"partition {number}: {_hold(topic.topic, hold)}" for number, hold in sorted(topic.held.items())]
+    remarks += [
+        f"partition {number}: a file that can't go keeps more than that: {path}. The registry doesn't know whose"
         " records it has: run `archiver registry rebuild`, which adds ranges that journal or footers know"
-        for each, path in sorted(topic.kept.items())
+        for number, path in sorted(topic.kept.items())
     ]
     if topic.journal is not None and topic.journal.written:
-        found.append(f"the journal's {topic.journal.before:,} objects with commits are {topic.journal.after:,}")
-    return found + purge_remarks(topic.purged)
+        remarks.append(f"the journal's {topic.journal.before:,} objects with commits are {topic.journal.after:,}")
+    return remarks + purge_remarks(topic.purged)
 
 
 def _hold(topic: str, hold: str) -> str:
@@ -155,9 +155,9 @@ def _hold(topic: str, hold: str) -> str:
 
 
 def _beginnings(topic: TopicRetired) -> str:
-    told = [f"{offset:,} ({each})" for each, offset in sorted(topic.first_offsets.items())]
-    more = f", and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-    return (", ".join(told[:_SHOWN]) + more) or NOTHING
+    starts = [f"{offset:,} ({number})" for number, offset in sorted(topic.first_offsets.items())]
+    more = f", and {len(starts) - _SHOWN} more" if len(starts) > _SHOWN else ""
+    return (", ".join(starts[:_SHOWN]) + more) or NOTHING
 
 
 def _stay(number: int) -> str:

@@ -28,7 +28,7 @@ def group_json(found: Described) -> dict[str, Any]:
         "assignor": found.assignor or None,
         "lag": lag(found.progress),
         "members": members,
-        "partitions": [asdict(each) | {"lag": each.lag} for each in found.progress],
+        "partitions": [asdict(entry) | {"lag": entry.lag} for entry in found.progress],
     }
 
 
@@ -38,8 +38,8 @@ def move_json(move: Move) -> dict[str, Any]:
 
 def lag(progress: Sequence[Progress]) -> int | None:
     """None if no lag is known."""
-    known = [each.lag for each in progress if each.lag is not None]
-    return sum(known) if known else None
+    lags = [entry.lag for entry in progress if entry.lag is not None]
+    return sum(lags) if lags else None
 
 
 def list_screen(found: Sequence[Described]) -> RenderableType:
@@ -52,15 +52,19 @@ def list_screen(found: Sequence[Described]) -> RenderableType:
         Column(heading="members", alone="{} members"),
         Column(heading="lag", alone="{} behind"),
     )
-    for each in found:
+    for group in found:
         listing.add(
-            Text(each.group, style="bold"), each.kind, each.state, str(len(each.members)), _number(lag(each.progress))
+            Text(group.group, style="bold"),
+            group.kind,
+            group.state,
+            str(len(group.members)),
+            _number(lag(group.progress)),
         )
     return listing
 
 
 def describe_screen(found: Sequence[Described]) -> RenderableType:
-    return Group(*(part for place, each in enumerate(found) for part in ([Text("")] if place else []) + _parts(each)))
+    return Group(*(part for index, group in enumerate(found) for part in ([Text("")] if index else []) + _parts(group)))
 
 
 def registry_screen(screen: RenderableType) -> RenderableType:
@@ -88,11 +92,11 @@ def delete_screen(names: Sequence[str], *, dry_run: bool) -> RenderableType:
 
 
 def deletion_question(group: Described) -> RemovalQuestion:
-    committed = [place for place in group.progress if place.committed is not None]
+    committed = [entry for entry in group.progress if entry.committed is not None]
     return RemovalQuestion(
         verb="forget",
         things=f"the group {group.group} with {counted(len(committed), 'committed offset')}",
-        facts=tuple(f"{place.topic}, partition {place.partition}: at {place.committed:,}" for place in committed),
+        facts=tuple(f"{entry.topic}, partition {entry.partition}: at {entry.committed:,}" for entry in committed),
     )
 
 
@@ -110,10 +114,10 @@ def _parts(found: Described) -> list[RenderableType]:
         Column(heading="lag", alone="{} behind"),
         Column(heading="member", alone="read by {}", kind="text"),
     )
-    for each in found.progress:
-        reader = names.get(each.member_id or "", NOTHING)
+    for entry in found.progress:
+        reader = names.get(entry.member_id or "", NOTHING)
         listing.add(
-            each.topic, str(each.partition), _number(each.committed), _number(each.end), _number(each.lag), reader
+            entry.topic, str(entry.partition), _number(entry.committed), _number(entry.end), _number(entry.lag), reader
         )
     parts: list[RenderableType] = [head, *([listing] if found.progress else [])]
     if found.members:

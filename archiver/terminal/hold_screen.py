@@ -10,21 +10,22 @@ from catalog.ranges.legal_holds import Hold
 
 def hold_line(topic: str, hold: Hold) -> str:
     spans = "; ".join(span.text for span in hold.spans)
-    told = f"{topic}: {hold.id} holds {spans}"
+    line = f"{topic}: {hold.id} holds {spans}"
     if hold.placed_at:
-        told += f", placed {hold.placed_at} by {hold.placed_by}"
+        line += f", placed {hold.placed_at} by {hold.placed_by}"
     if hold.reason:
-        told += f": {hold.reason}"
+        line += f": {hold.reason}"
     if hold.released_at:
         why = f": {hold.released_why}" if hold.released_why else ""
-        told += f"; released {hold.released_at} by {hold.released_by}{why}"
-    return told
+        line += f"; released {hold.released_at} by {hold.released_by}{why}"
+    return line
 
 
 def placed_lines(placed: Placed) -> list[str]:
     lines = [hold_line(placed.topic, placed.hold)]
     lines += [
-        f"partition {each}: records before {offset:,} were retired before" for each, offset in placed.retired.items()
+        f"partition {partition}: records before {offset:,} were retired before"
+        for partition, offset in placed.retired.items()
     ]
     if placed.erased:
         lines.append(f"{placed.erased:,} of these offsets were erased before")
@@ -40,7 +41,7 @@ def placed_lines(placed: Placed) -> list[str]:
 def placed_json(placed: Placed) -> dict[str, Any]:
     return {
         "hold": placed.hold.to_json(),
-        "retired_before": {str(each): offset for each, offset in sorted(placed.retired.items())},
+        "retired_before": {str(partition): offset for partition, offset in sorted(placed.retired.items())},
         "erased_before": placed.erased,
         "removals_in_doubt": list(placed.in_doubt),
     }

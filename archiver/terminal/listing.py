@@ -62,7 +62,7 @@ class Listing:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         everything = range(len(self._columns))
-        for places in (everything, [place for place in everything if not self._columns[place].is_optional]):
+        for places in (everything, [index for index in everything if not self._columns[index].is_optional]):
             table = self._table(places)
             if Measurement.get(console, options.update(max_width=UNLIMITED), table).maximum <= options.max_width:
                 yield Unpadded(table)
@@ -72,10 +72,10 @@ class Listing:
 
     def _table(self, places: Sequence[int]) -> Table:
         table = Table(box=None, pad_edge=False, header_style="dim")
-        for column in (self._columns[place] for place in places):
+        for column in (self._columns[index] for index in places):
             table.add_column(Text(column.heading), justify="right" if column.kind == "number" else "left", no_wrap=True)
         for row in self._rows:
-            table.add_row(*(row[place] for place in places))
+            table.add_row(*(row[index] for index in places))
         return table
 
     def _lines(self, row: Sequence[Text], width: int) -> Iterator[Text]:

@@ -71,20 +71,20 @@ class OrphansScreen(Bars):
 
 def print_report(console: TextConsole, report: OrphansReport) -> None:
     for topic in report.topics:
-        for each in topic.orphans[:SHOWN]:
-            console.print(f"{each.kind:>9}  {each.modified}  {size(each.size):>9}  {each.path}", soft_wrap=True)
+        for item in topic.orphans[:SHOWN]:
+            console.print(f"{item.kind:>9}  {item.modified}  {size(item.size):>9}  {item.path}", soft_wrap=True)
         if (more := len(topic.orphans) - SHOWN) > 0:
             console.print(f"{'':>9}  and {more:,} more; --json names them all", style="dim")
     hidden = None if report.deletes else _DELETED
     console.print(fields_listing([field for field in _TOPIC if field is not hidden], report.topics))
-    total = sum(each.size for topic in report.topics for each in topic.orphans)
-    found = counted(sum(len(topic.orphans) for topic in report.topics), "orphan")
+    total = sum(item.size for topic in report.topics for item in topic.orphans)
+    amount = counted(sum(len(topic.orphans) for topic in report.topics), "orphan")
     if not report.deletes:
         hint = "; run again with --delete to remove them" if any(topic.orphans for topic in report.topics) else ""
-        console.print(f"{found} with {size(total)}; nothing was changed{hint}")
+        console.print(f"{amount} with {size(total)}; nothing was changed{hint}")
         return
     deleted = sum(len(topic.deleted) for topic in report.topics)
-    console.print(f"{deleted:,} of {found} deleted, {duration(report.seconds)}")
+    console.print(f"{deleted:,} of {amount} deleted, {duration(report.seconds)}")
 
 
 def _objects(topic: TopicOrphans) -> list[dict[str, Any]]:

@@ -41,8 +41,8 @@ class ReprocessScreen(Bars):
             "files_read": len(report.results) + len(report.failures),
             "files_rewritten": report.files,
             "errors": [
-                {"part": part, "code": code, "found": found, "mended": report.mended[part, code]}
-                for (part, code), found in sorted(report.found.items())
+                {"part": part, "code": code, "found": count, "mended": report.mended[part, code]}
+                for (part, code), count in sorted(report.found.items())
             ],
             "failures": failures_json(report.failures),
         }
@@ -85,8 +85,8 @@ def _listing(report: ReprocessReport) -> Listing:
         Column(heading="found", alone="found: {}"),
         Column(heading=mended, alone=f"{mended}: {{}}"),
     )
-    for (part, code), found in sorted(report.found.items()):
-        listing.add(part, code, f"{found:,}", f"{report.mended[part, code]:,}")
+    for (part, code), count in sorted(report.found.items()):
+        listing.add(part, code, f"{count:,}", f"{report.mended[part, code]:,}")
     return listing
 
 

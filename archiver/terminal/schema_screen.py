@@ -40,7 +40,7 @@ _DONE = {
 def outline_tree(topic: str, table: str, outline: Outline) -> Group:
     head = Text.assemble((topic, "bold"), f" in {table}, schema version {outline.version}")
     trees = [_root_tree(root) for root in outline.roots]
-    cuts = [f"{column}  {each.protobuf}: {each.cut}" for column, each in cut_columns(outline)]
+    cuts = [f"{column}  {outlined.protobuf}: {outlined.cut}" for column, outlined in cut_columns(outline)]
     if not cuts:
         return Group(head, *trees)
     return Group(
@@ -68,9 +68,9 @@ def summary(changes: Iterable[Change]) -> str:
     counts = Counter(change.kind for change in changes)
     if not counts:
         return "no column changed"
-    first, *others = sorted(counts.items(), key=lambda each: list(ChangeKind).index(each[0]))
+    first, *rest = sorted(counts.items(), key=lambda pair: list(ChangeKind).index(pair[0]))
     noun = "column" if first[1] == 1 else "columns"
-    said = [f"{first[1]:,} {noun} {_DONE[first[0]]}", *(f"{count:,} {_DONE[kind]}" for kind, count in others)]
+    said = [f"{first[1]:,} {noun} {_DONE[first[0]]}", *(f"{count:,} {_DONE[kind]}" for kind, count in rest)]
     return ", ".join(said)
 
 
@@ -81,7 +81,7 @@ def changes_lines(changes: Iterable[Change]) -> list[Text]:
 def verdict_lines(broken: Sequence[BrokenRule]) -> list[Text]:
     if not broken:
         return [Text("Compatible: queries of the table go on as before.", style="green")]
-    lines = [Text(f"  breaks rule {each.rule}: {each.change.column}: {each.rule.meaning}") for each in broken]
+    lines = [Text(f"  breaks rule {breach.rule}: {breach.change.column}: {breach.rule.meaning}") for breach in broken]
     return [Text("Not compatible:", style="bold red"), *lines]
 
 

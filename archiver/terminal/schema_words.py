@@ -47,8 +47,8 @@ def describe(change: Change) -> str:
 
 
 def new_version(version: int, changes: tuple[Change, ...]) -> str:
-    told = "; ".join(map(describe, changes)) or "no column changes"
-    return f"schema version {version} is new: {told}"
+    text = "; ".join(map(describe, changes)) or "no column changes"
+    return f"schema version {version} is new: {text}"
 
 
 def waiting_remark(topic: str, changes: tuple[Change, ...]) -> str:
@@ -100,6 +100,6 @@ def _told(change: Change, words: Mapping[ChangeKind, str]) -> str:
     from schema_mapping.outline import type_name
 
     names = change.kind is ChangeKind.RENAMED
-    before, after = (each if names or each is None else type_name(each) for each in (change.before, change.after))
+    before, after = (value if names or value is None else type_name(value) for value in (change.before, change.after))
     column = f"{change.column} (id {change.field_id})"
     return words[change.kind].format(column=column, before=before, after=after)

@@ -30,7 +30,7 @@ TINY_BYTES: Final = 4 << 20
 
 def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> RenderableType:
     if partitions:
-        tables = [part for each in found for part in (Text(""), status_table(each))]
+        tables = [part for topic in found for part in (Text(""), status_table(topic))]
         return Group(*tables[1:])
     listing = Listing(
         Column(heading="topic", kind="name"),
@@ -40,16 +40,16 @@ def status_screen(found: Sequence[TopicStatus], *, partitions: bool = False) -> 
         Column(heading="size", alone="{} stored", is_optional=True),
         Column(heading="state", alone="{}", kind="text"),
     )
-    seen = [each for each in found if each.is_seen]
-    for each in seen:
-        committed = each.files.get(FileState.COMMITTED)
+    seen = [topic for topic in found if topic.is_seen]
+    for topic in seen:
+        committed = topic.files.get(FileState.COMMITTED)
         listing.add(
-            Text(each.topic, style="bold"),
-            "unknown" if each.lag_records is None else f"{each.lag_records:,}",
-            age(each.lag_seconds),
+            Text(topic.topic, style="bold"),
+            "unknown" if topic.lag_records is None else f"{topic.lag_records:,}",
+            age(topic.lag_seconds),
             f"{committed.rows:,}" if committed else NOTHING,
             size(committed.size_bytes) if committed else NOTHING,
-            _state(each),
+            _state(topic),
         )
     return Group(*([listing] if seen else []), *_shared_problems(found), *_topic_remarks(found))
 
@@ -98,7 +98,7 @@ def watch_screen(
 ) -> RenderableType:
     """Topics with problems come first."""
     time = Text(clock_time(), style="dim")
-    ordered = sorted(found, key=lambda each: (not each.problems, -(each.lag_records or 0), each.topic))
+    ordered = sorted(found, key=lambda topic: (not topic.problems, -(topic.lag_records or 0), topic.topic))
     return Group(time, looked_screen(ordered, error, partitions=partitions))
 
 
@@ -165,8 +165,8 @@ def status_json(status: TopicStatus) -> dict[str, Any]:
             for hole in status.holes
         ],
         "altered": [
-            {name: getattr(each, name) for name in ("partition", "start_offset", "end_offset", "rows")}
-            for each in status.altered
+            {name: getattr(range_, name) for name in ("partition", "start_offset", "end_offset", "rows")}
+            for range_ in status.altered
         ],
         "not_compared_records": status.uncompared_rows,
         "unseen_before_snapshot": status.unseen_before,
@@ -228,8 +228,10 @@ def _remarks(status: TopicStatus) -> list[Text]:
         for hole in status.holes
     ]
     remarks += [
-        Text(f"partition {each.partition}: {each.span} doesn't hold the archived records any more: others changed it")
-        for each in status.altered
+        Text(
+            f"partition {range_.partition}: {range_.span} doesn't hold the archived records any more: others changed it"
+        )
+        for range_ in status.altered
     ]
     if status.uncompared_rows:
         remarks.append(
@@ -280,18 +282,18 @@ def _remarks(status: TopicStatus) -> list[Text]:
 
 
 def _small_files(status: TopicStatus) -> list[Text]:
-    there = status.files.get(FileState.COMMITTED)
-    if there is None or not there.ranges or there.files <= there.ranges:
+    total = status.files.get(FileState.COMMITTED)
+    if total is None or not total.ranges or total.files <= total.ranges:
         return []
-    average = there.size_bytes // there.files
-    told = (
-        f"{counted(there.files, 'file')} in {counted(there.ranges, 'range')}: {there.files / there.ranges:.1f} a range,"
+    average = total.size_bytes // total.files
+    text = (
+        f"{counted(total.files, 'file')} in {counted(total.ranges, 'range')}: {total.files / total.ranges:.1f} a range,"
         f" of {size(average)} on average"
     )
-    if there.files < MANY_FILES or average >= TINY_BYTES:
-        return [Text(told)]
+    if total.files < MANY_FILES or average >= TINY_BYTES:
+        return [Text(text)]
     advice = "; fewer partitions, or a larger min_file_size and max_lag, make larger ones"
-    return [Text(told + advice, style="yellow")]
+    return [Text(text + advice, style="yellow")]
 
 
 def _transactions(status: PartitionStatus) -> list[str]:

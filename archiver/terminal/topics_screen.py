@@ -36,10 +36,10 @@ def topics_listing(found: TopicList) -> Listing:
 
 
 def topics_summary(found: TopicList) -> str:
-    there = [topic for topic in found.topics if topic.size is not None and topic.source == "kafka"]
+    existing = [topic for topic in found.topics if topic.size is not None and topic.source == "kafka"]
     filled = sum(topic.source == "flight" for topic in found.topics)
-    without = sum(topic.section is None for topic in there)
-    topics = f"{len(there):,} topic{'' if len(there) == 1 else 's'} in cluster {found.cluster_id}"
+    without = sum(topic.section is None for topic in existing)
+    topics = f"{len(existing):,} topic{'' if len(existing) == 1 else 's'} in cluster {found.cluster_id}"
     from_clients = f"{filled:,} topic{'' if filled == 1 else 's'} of Flight clients"
     if found.cluster_id is None:
         return from_clients

@@ -31,9 +31,9 @@ class ArchiveReader:
     def __init__(self, storage: TopicStorage, files: TableFiles, staged: Iterable[TranslatedRange]) -> None:
         self._storage = storage
         self._files = files
-        waiting = {file.path: (one, file) for one in staged for file in one.files}
+        waiting = {file.path: (entry, file) for entry in staged for file in entry.files}
         committed = files.named(waiting)
-        self._staged = {path: one for path, one in waiting.items() if path not in committed}
+        self._staged = {path: entry for path, entry in waiting.items() if path not in committed}
 
     @classmethod
     def of(cls, known: ArchiveTable, registry: Registry, catalog: TableCatalog, formats: SegmentFormats) -> Self:
@@ -47,16 +47,16 @@ class ArchiveReader:
 
     def read(self, partition: int, start_offset: int, end_offset: int) -> pa.RecordBatch:
         """By offset. Raises StorageError."""
-        wanted = RowRange(partition=partition, start_offset=start_offset, end_offset=end_offset)
-        batches = [batch for file in self._opened(wanted) for batch in _records(file, wanted)]
-        found = pa.Table.from_batches(batches, ASSEMBLED).sort_by("offset").combine_chunks().to_batches()
-        return found[0] if found else pa.RecordBatch.from_pylist([], ASSEMBLED)
+        range_ = RowRange(partition=partition, start_offset=start_offset, end_offset=end_offset)
+        batches = [batch for file in self._opened(range_) for batch in _records(file, range_)]
+        records = pa.Table.from_batches(batches, ASSEMBLED).sort_by("offset").combine_chunks().to_batches()
+        return records[0] if records else pa.RecordBatch.from_pylist([], ASSEMBLED)
 
     def _opened(self, wanted: RowRange) -> Iterator[OpenFile]:
         for listed in self._files.pick(np.flatnonzero(_may_hold(self._files.columns, wanted))):
             yield OpenFile.open(self._storage, listed)
-        for path, (one, file) in self._staged.items():
-            if one.partition == wanted.partition:
+        for path, (range_, file) in self._staged.items():
+            if range_.partition == wanted.partition:
                 form = self._storage.formats.named(file.format, path)
                 yield OpenFile.whole(form, self._storage.objects, path, self._storage.mappings)
 

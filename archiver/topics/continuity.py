@@ -93,19 +93,23 @@ class Continuity:
 
         If reading log or archive raises, nothing is proven.
         """
-        known = seen.known
-        if known is None:
+        position = seen.known
+        if position is None:
             return seen
-        if answer is None or known.leader_epoch < 0:
-            return self._compare_newest(seen, known) if known.leader_epoch >= 0 else self._without_epoch(seen, known)
-        if _agrees(answer, known):
-            return replace(seen, last_epoch=known.leader_epoch)
+        if answer is None or position.leader_epoch < 0:
+            return (
+                self._compare_newest(seen, position)
+                if position.leader_epoch >= 0
+                else self._without_epoch(seen, position)
+            )
+        if _agrees(answer, position):
+            return replace(seen, last_epoch=position.leader_epoch)
         proven = self._proven.get(seen.partition)
-        if proven is not None and proven.next_offset == known.next_offset and self._has(seen.partition, proven):
+        if proven is not None and proven.next_offset == position.next_offset and self._has(seen.partition, proven):
             return replace(seen, last_epoch=proven.leader_epoch)
         if not self._is_consistent(seen.partition):
-            return self._compare_newest(seen, known)
-        return self._compared(seen, known, answer)
+            return self._compare_newest(seen, position)
+        return self._compared(seen, position, answer)
 
     def _without_epoch(self, seen: SeenPartition, known: PartitionOffset) -> SeenPartition:
         """Batches of brokers without epochs, in an old format, or rebuilt."""
@@ -182,9 +186,9 @@ class Continuity:
             start = max(start, seen.log_start)
             log = self._log(partition, start, min(end, seen.last_stable))
         read = partial(self._archived.read, partition)
-        found = differences(log, read, partition=partition, start_offset=start, end_offset=end)
-        if found.first is not None:
-            return replace(seen, epoch_end=found.first, differs=found.text)
+        difference = differences(log, read, partition=partition, start_offset=start, end_offset=end)
+        if difference.first is not None:
+            return replace(seen, epoch_end=difference.first, differs=difference.text)
         if before is None:
             return seen
         self._proven[partition] = PartitionOffset(next_offset=end, leader_epoch=before.leader_epoch)
@@ -213,10 +217,10 @@ class Continuity:
         while at > start:
             until, at = at, max(start, at - step)
             step = min(step * 8, AT_ONCE)
-            found = self._archived.read(partition, at, until)
-            found = found.filter(pc.less_equal(found.column("leader_epoch"), epoch))
-            if found.num_rows:
-                offset, of = (found.column(name)[-1].as_py() for name in ("offset", "leader_epoch"))
+            records = self._archived.read(partition, at, until)
+            records = records.filter(pc.less_equal(records.column("leader_epoch"), epoch))
+            if records.num_rows:
+                offset, of = (records.column(name)[-1].as_py() for name in ("offset", "leader_epoch"))
                 return PartitionOffset(next_offset=offset + 1, leader_epoch=of)
         return None
 
@@ -231,7 +235,7 @@ def same_log(epochs: Epochs, topic: str, partition: int, place: PartitionOffset,
     Stale leaders don't know later epochs.
     """
     try:
-        ends = [epochs.end_of_epoch(topic, {partition: each}).get(partition) for each in (place.leader_epoch, later)]
+        ends = [epochs.end_of_epoch(topic, {partition: epoch}).get(partition) for epoch in (place.leader_epoch, later)]
     except SourceError:
         return False
     before, after = ends

@@ -42,7 +42,9 @@ class Differences:
 
     @property
     def first(self) -> int | None:
-        return min((each[0] for each in (self.only_archived, self.only_in_log, self.other) if each), default=None)
+        return min(
+            (offsets[0] for offsets in (self.only_archived, self.only_in_log, self.other) if offsets), default=None
+        )
 
     @property
     def text(self) -> str:
@@ -51,29 +53,29 @@ class Differences:
             ("in the log and not archived", self.only_in_log),
             ("other records than archived", self.other),
         )
-        found = [f"{name}: {spans(offsets)}" for name, offsets in kinds if offsets]
-        return "; ".join(found if self.until is None else [*found, f"not compared from {self.until} on"])
+        parts = [f"{name}: {spans(offsets)}" for name, offsets in kinds if offsets]
+        return "; ".join(parts if self.until is None else [*parts, f"not compared from {self.until} on"])
 
 
 def differences(
     log: Iterable[DecodedBatches], archived: ArchivedRange, *, partition: int, start_offset: int, end_offset: int
 ) -> Differences:
-    found = Differences()
+    result = Differences()
     at = start_offset
     for piece in log:
         for start, end in _parts(at, min(piece.next_offset, end_offset)):
-            _compare(piece.records, archived(start, end), found, partition=partition, start=start, end=end)
+            _compare(piece.records, archived(start, end), result, partition=partition, start=start, end=end)
             at = end
-            if found.is_enough():
+            if result.is_enough():
                 break
-        if found.is_enough():
+        if result.is_enough():
             break
     for start, end in _parts(at, end_offset):
-        if found.is_enough():
-            found.until = start
+        if result.is_enough():
+            result.until = start
             break
-        found.only_archived += _offsets(archived(start, end)).tolist()
-    return found
+        result.only_archived += _offsets(archived(start, end)).tolist()
+    return result
 
 
 def spans(offsets: list[int]) -> str:
@@ -94,12 +96,12 @@ def _compare(
 ) -> None:
     offsets = _offsets(log)
     log = log.slice(*_part(offsets, start, end))
-    here, there = _offsets(log), _offsets(archived)
-    found.only_in_log += here[~np.isin(here, there)].tolist()
-    found.only_archived += there[~np.isin(there, here)].tolist()
-    both_here, both_there = np.flatnonzero(np.isin(here, there)), np.flatnonzero(np.isin(there, here))
+    in_log, in_archive = _offsets(log), _offsets(archived)
+    found.only_in_log += in_log[~np.isin(in_log, in_archive)].tolist()
+    found.only_archived += in_archive[~np.isin(in_archive, in_log)].tolist()
+    both_here, both_there = np.flatnonzero(np.isin(in_log, in_archive)), np.flatnonzero(np.isin(in_archive, in_log))
     if len(both_here) != len(both_there):  # an offset that is archived twice
-        found.other += there[both_there].tolist()
+        found.other += in_archive[both_there].tolist()
         return
     found.other += _differing(log.take(pa.array(both_here)), archived.take(pa.array(both_there)), partition)
 

@@ -89,14 +89,14 @@ def inspect_partitions(
 
     `bounds` were read after `archived`, None if not read.
     """
-    topic, brokers, known = inspector.name, inspector.brokers, archived.known
-    described = _described(topic, brokers, known, is_fresh=bounds is not None)
-    unknown: dict[int, ContextError] = dict(no_leaders(topic, described, known))
+    topic, brokers, positions = inspector.name, inspector.brokers, archived.known
+    described = _described(topic, brokers, positions, is_fresh=bounds is not None)
+    unknown: dict[int, ContextError] = dict(no_leaders(topic, described, positions))
     inspected = {partition: description for partition, description in described.items() if partition not in without}
     led = sorted(inspected.keys() - unknown.keys())
     if bounds is None or sorted(bounds.starts) != led:
-        bounds = LogBounds.ask(topic, led, known, brokers)
-    partitions = inspector.inspect(bounds, inspected, known, archived.missing)
+        bounds = LogBounds.ask(topic, led, positions, brokers)
+    partitions = inspector.inspect(bounds, inspected, positions, archived.missing)
     unknown |= {number: partition.problem for number, partition in partitions.items() if partition.problem is not None}
     return SeenTopic(
         table=archived.table,

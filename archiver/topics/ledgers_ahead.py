@@ -18,7 +18,7 @@ class LedgersAhead:
     def __init__(self, registry: Registry, topics: Sequence[TopicRow]) -> None:
         self._registry = registry
         self._topics = tuple(topics)
-        self._groups = {topic.id: place // TOGETHER for place, topic in enumerate(topics)}
+        self._groups = {topic.id: index // TOGETHER for index, topic in enumerate(topics)}
         self._group = -1
         self._seen: dict[int, SeenLedger] = {}
 

@@ -75,9 +75,13 @@ class LogBounds:
 
     def new(self, known: Mapping[int, PartitionOffset], described: Mapping[int, PartitionDescription]) -> NewPartitions:
         return NewPartitions(
-            log_starts={each: offset for each, offset in self.starts.items() if each not in known},
-            log_ends={each: offset for each, offset in self.ends.items() if each not in known},
-            leaderless={each: found for each, found in described.items() if each not in {*known, *self.starts}},
+            log_starts={partition: offset for partition, offset in self.starts.items() if partition not in known},
+            log_ends={partition: offset for partition, offset in self.ends.items() if partition not in known},
+            leaderless={
+                partition: description
+                for partition, description in described.items()
+                if partition not in {*known, *self.starts}
+            },
         )
 
 
@@ -86,21 +90,21 @@ def no_leaders(
 ) -> dict[int, LeaderUnavailable]:
     """Includes leaders deposed before the archived records were written."""
     errors: dict[int, LeaderUnavailable] = {}
-    for partition, found in sorted(described.items()):
+    for partition, description in sorted(described.items()):
         archived_in = known[partition].leader_epoch if partition in known else -1
-        if found.leader is None:
+        if description.leader is None:
             errors[partition] = LeaderUnavailable(
                 "The partition has no leader now: its brokers are down, or an election is under way",
                 topic=topic,
                 partition=partition,
             )
-        elif -1 < found.leader_epoch < archived_in:
+        elif -1 < description.leader_epoch < archived_in:
             errors[partition] = LeaderUnavailable(
                 "The broker that was asked names a leader of the past: it is cut off from its cluster, or lags behind. "
                 "Where the cluster was restored from a backup, docs/troubleshooting.md says what to do",
                 topic=topic,
                 partition=partition,
-                leader_epoch=found.leader_epoch,
+                leader_epoch=description.leader_epoch,
                 archived_leader_epoch=archived_in,
             )
     return errors
@@ -115,5 +119,5 @@ def _epochs(partitions: Iterable[int], known: Mapping[int, PartitionOffset]) -> 
 
 
 def _files(missing: Sequence[TranslatedRange], partition: int) -> tuple[str, ...]:
-    paths = (file.path for one in missing if one.partition == partition for file in one.files)
+    paths = (file.path for range_ in missing if range_.partition == partition for file in range_.files)
     return tuple(islice(paths, _NAMED))

@@ -66,7 +66,9 @@ class OpenedTopic:
         return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
 
     def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
-        key, value = (each and each.with_schemas(schemas) for each in (self.key_envelope, self.value_envelope))
+        key, value = (
+            envelope and envelope.with_schemas(schemas) for envelope in (self.key_envelope, self.value_envelope)
+        )
         waiting = self.waiting_mapping and self.waiting_mapping.knowing(schemas)
         return replace(self, key_envelope=key, value_envelope=value, waiting_mapping=waiting)
 
@@ -147,7 +149,7 @@ def open_topic(
         choice = assigner.choose(table)
         assignment = choice.in_force
     kept = servers.journal.of_table(table)
-    newest = max(assignment.state.versions, key=lambda each: each.version)
+    newest = max(assignment.state.versions, key=lambda version: version.version)
     kept.keep_schemas(topic, registry, newest=newest.version)
     AuditTrail(topic=topic, journal=kept, registry=registry).begin(
         version=newest.version,
@@ -204,7 +206,7 @@ def for_records(opened: OpenedTopic, registry: Registry) -> OpenedTopic:
         return opened
     assignment, schemas = opened.next_version.store(opened.table), opened.next_version.assigner.schemas
     pass_point(FaultPoint.AFTER_ASSIGN)
-    newest = max(assignment.state.versions, key=lambda each: each.version)
+    newest = max(assignment.state.versions, key=lambda version: version.version)
     opened.journal.keep_schemas(opened.topic, registry, newest=newest.version)
     AuditTrail(topic=opened.topic, journal=opened.journal, registry=registry).begin(
         version=newest.version, fingerprint=newest.fingerprint
@@ -263,12 +265,12 @@ def load_or_recall(
     try:
         table = catalog.load(topic) if load is None else load()
     except CatalogUnreachable as error:
-        known = registry.last_known.recall_table(topic)
-        if known is None:
+        recalled = registry.last_known.recall_table(topic)
+        if recalled is None:
             raise CatalogUnreachable(
                 f"{error.message} Only tables that were loaded before can be archived without it", **error.context
             ) from error
-        return catalog.recall(topic, known)
+        return catalog.recall(topic, recalled)
     if table is not None:
         registry.last_known.remember_table(topic, catalog.known(table))
     return table

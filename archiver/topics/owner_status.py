@@ -27,7 +27,7 @@ class OpenErasure:
 
 
 def open_erasures(erasures: Mapping[str, Mapping[str, Any]], table: ArchiveTable | None) -> tuple[OpenErasure, ...]:
-    return tuple(_opened(each, value, table) for each, value in erasures.items())
+    return tuple(_opened(erasure, value, table) for erasure, value in erasures.items())
 
 
 def owner_remarks(table: ArchiveTable | None, snapshot_retention: float) -> tuple[str, ...]:

@@ -31,20 +31,20 @@ def check_partitioning(config: TopicConfig, table: ArchiveTable) -> None:
             key=f"topics.{config.name}.partition_source",
             table=config.table,
         )
-    found = table.partitioning
+    current = table.partitioning
     try:
-        wanted = partitioning_for(
+        asked = partitioning_for(
             config.partition_terms,
             table.schema,
             source,
             earlier=reversed(table.iceberg.metadata.schemas),
-            current=found,
+            current=current,
         )
     except UnfitPartitioning as error:
         raise unfit(config, error) from error
-    if not same_partitions(wanted, found):
+    if not same_partitions(asked, current):
         raise ConfigError(
-            f"The table is partitioned by {found.by}, and partition_by means {wanted.by} (transforms and field ids of "
+            f"The table is partitioned by {current.by}, and partition_by means {asked.by} (transforms and field ids of "
             "their columns): set it back, or run `archiver repartition`",
             key=f"topics.{config.name}.partition_by",
             table=config.table,

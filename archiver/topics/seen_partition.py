@@ -51,16 +51,16 @@ class SeenPartition:
 
 def check_continuity(topic: str, seen: SeenPartition, *, accept_gap: bool = False) -> None:
     """Raise DataLoss unless the log is the archived one and has the next offset."""
-    offset, known = seen.next_offset, seen.known
+    offset, position = seen.next_offset, seen.known
     if seen.gap is not None and not accept_gap:
         raise losses.deleted(topic, seen.partition, offset=offset, log_start=seen.log_start, missing=seen.missing)
-    if known is None:
+    if position is None:
         return
     if seen.epoch_end is not None and seen.epoch_end < offset:
         raise losses.diverged(
             topic,
             seen.partition,
-            leader_epoch=known.leader_epoch,
+            leader_epoch=position.leader_epoch,
             epoch_end=seen.epoch_end,
             offset=offset,
             differs=seen.differs,
@@ -72,7 +72,7 @@ def check_continuity(topic: str, seen: SeenPartition, *, accept_gap: bool = Fals
 def furthest(table: Mapping[int, PartitionOffset], staged: Mapping[int, PartitionOffset]) -> dict[int, PartitionOffset]:
     return {
         partition: max(
-            (place[partition] for place in (table, staged) if partition in place), key=lambda end: end.next_offset
+            (source[partition] for source in (table, staged) if partition in source), key=lambda end: end.next_offset
         )
         for partition in {*table, *staged}
     }

@@ -50,23 +50,28 @@ class StartOffsets:
 
     def of(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
         """Only partitions with a leader. `is_first` if nothing of the topic is archived."""
-        found = self._configured(new, is_first=is_first) if self.start_from != "earliest" else {}
-        whole = {each: start for each, start in new.log_starts.items() if each not in found}
+        configured = self._configured(new, is_first=is_first) if self.start_from != "earliest" else {}
+        whole = {partition: start for partition, start in new.log_starts.items() if partition not in configured}
         if whole and self.topic is not None:
             seen = self.remembered.first_log_starts(self.topic)
             if self.keeps and whole.keys() - seen.keys():
                 seen = self.remembered.first_log_starts(self.topic, whole)
-            whole = {each: seen.get(each, start) for each, start in whole.items()}
-        return {**whole, **{each: start for each, start in found.items() if each in new.log_starts}}
+            whole = {partition: seen.get(partition, start) for partition, start in whole.items()}
+        return {**whole, **{partition: start for partition, start in configured.items() if partition in new.log_starts}}
 
     def _configured(self, new: NewPartitions, *, is_first: bool) -> dict[int, int]:
-        known, pending = self._remembered()
-        if is_first and not known and not pending:
+        decided, pending = self._remembered()
+        if is_first and not decided and not pending:
             return self._kept(
-                self._now(new.log_ends), {each: found.leader_epoch for each, found in new.leaderless.items()}
+                self._now(new.log_ends),
+                {partition: description.leader_epoch for partition, description in new.leaderless.items()},
             )
-        late = {each: epoch for each, epoch in pending.items() if each in new.log_starts and each not in known}
-        return self._kept(self._late(late, new), {}) if late else known
+        late = {
+            partition: epoch
+            for partition, epoch in pending.items()
+            if partition in new.log_starts and partition not in decided
+        }
+        return self._kept(self._late(late, new), {}) if late else decided
 
     def _remembered(self) -> tuple[dict[int, int], dict[int, int]]:
         if self.topic is None:
@@ -86,12 +91,12 @@ class StartOffsets:
             return {}
         if self.start_from == "latest":
             return dict(ends)
-        found = self.brokers.list_offsets(self.name, ends, int(self.start_from.timestamp() * 1000))
-        return {each: min(offset, ends[each]) for each, offset in found.items()}
+        offsets = self.brokers.list_offsets(self.name, ends, int(self.start_from.timestamp() * 1000))
+        return {partition: min(offset, ends[partition]) for partition, offset in offsets.items()}
 
     def _late(self, epochs: Mapping[int, int], new: NewPartitions) -> dict[int, int]:
         """While no leader existed: the epoch's end, or the log start if unknown."""
-        asked = {each: epoch for each, epoch in epochs.items() if epoch >= 0}
+        asked = {partition: epoch for partition, epoch in epochs.items() if epoch >= 0}
         answers = self.brokers.end_of_epoch(self.name, asked) if asked else {}
         ends = {
             epoch: max(answers[epoch].end_offset, new.log_starts[epoch]) if epoch in answers else new.log_starts[epoch]

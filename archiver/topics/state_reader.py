@@ -73,38 +73,38 @@ class StatusReader:
     def topics(self, configs: Sequence[TopicConfig]) -> list[TopicStatus]:
         """A topic's error is its problem, never raised."""
         rows = {row.topic: row for row in self._registry.topics.every() if row.cluster_id == self._cluster_id}
-        known = [rows[config.name] for config in configs if config.name in rows]
-        overviews = self._registry.topics.overview(known)
-        consents = {row.topic: found for row, found in self._consents(configs, known).items()}
-        chores = self._registry.chores.of_topics(known) if known else {}
-        changes = self._registry.schema_changes.of_topics(known) if known else {}
+        registered = [rows[config.name] for config in configs if config.name in rows]
+        overviews = self._registry.topics.overview(registered)
+        consents = {row.topic: entries for row, entries in self._consents(configs, registered).items()}
+        chores = self._registry.chores.of_topics(registered) if registered else {}
+        changes = self._registry.schema_changes.of_topics(registered) if registered else {}
         with suppress(SourceError):  # the first topic that asks by itself says so
             self._brokers.refresh([config.name for config in configs])
-        found: dict[str, TopicStatus] = {}
+        entries: dict[str, TopicStatus] = {}
         asked: list[_Asked] = []
         for config in configs:
             row = rows.get(config.name)
             try:
                 described = self._brokers.described(config.name)
             except ContextError as error:
-                found[config.name] = _unseen(config, error)
+                entries[config.name] = _unseen(config, error)
             else:
                 asked.append(_Asked(config, described, row, overviews[row.id] if row else TopicOverview()))
         archives: dict[str, _Archive] = {}
-        for one, answer in self._catalogs.each(asked, self._archive, threading.Event()):
+        for topic, answer in self._catalogs.each(asked, self._archive, threading.Event()):
             try:
-                archives[one.config.name] = answer.result()
+                archives[topic.config.name] = answer.result()
             except ContextError as error:
-                found[one.config.name] = replace(known_status(one.config, one.overview), problem=error)
+                entries[topic.config.name] = replace(known_status(topic.config, topic.overview), problem=error)
         logs = self._logs(archives)
         for name, archive in archives.items():
             try:
-                found[name] = self._look(archive, logs.get(name))
+                entries[name] = self._look(archive, logs.get(name))
             except ContextError as error:
-                found[name] = replace(known_status(archive.config, archive.overview), problem=error)
+                entries[name] = replace(known_status(archive.config, archive.overview), problem=error)
         return [
             replace(
-                found[config.name],
+                entries[config.name],
                 consent=missing_consent(config, consents.get(config.name, {})),
                 waiting_change=waiting_error(config, changes.get(rows[config.name].id, ()))
                 if config.name in rows
@@ -119,8 +119,8 @@ class StatusReader:
     ) -> dict[TopicRow, Mapping[str, RetentionConsent]]:
         names = {config.name for config in configs if config.expire == "auto" and config.retention_limits}
         rows = [row for row in known if row.topic in names]
-        found = self._registry.consents.of_topics(rows) if rows else {}
-        return {row: found[row.id] for row in rows}
+        consents = self._registry.consents.of_topics(rows) if rows else {}
+        return {row: consents[row.id] for row in rows}
 
     def _archive(self, asked: _Asked, catalog: TableCatalog) -> _Archive:
         config, described, row, overview = asked.config, asked.described, asked.row, asked.overview
@@ -128,18 +128,20 @@ class StatusReader:
             self._refuse_unknown_table(config, described, catalog)
             return _Archive(config, described, None, overview, TableCheck())
         check_topic_id(config.name, archived=row.topic_id, found=described.topic_id)
-        found = check_archive(row, self._registry, partial(self._load, row, catalog), formats=self._formats)
-        archived = found.table.offsets if found.table else {}
-        lacking = lacking_offsets(found.table, self._registry) if found.table else {}
+        check = check_archive(row, self._registry, partial(self._load, row, catalog), formats=self._formats)
+        archived = check.table.offsets if check.table else {}
+        lacking = lacking_offsets(check.table, self._registry) if check.table else {}
         return _Archive(
             config,
             described,
             row,
             overview,
-            found,
-            behind=registry_behind(found.table, lacking, advice=_NEXT_RUN) if found.table and lacking else None,
+            check,
+            behind=registry_behind(check.table, lacking, advice=_NEXT_RUN) if check.table and lacking else None,
             missing=tuple(self._registry.missing.load(row, table_offsets=archived)) if overview.has_missing else (),
-            waiting=Counter(one.partition for one in self._registry.files.pending(row)) if overview.staged_ends else {},
+            waiting=Counter(range_.partition for range_ in self._registry.files.pending(row))
+            if overview.staged_ends
+            else {},
         )
 
     def _load(self, row: TopicRow, catalog: TableCatalog) -> ArchiveTable | None:
@@ -167,14 +169,17 @@ class StatusReader:
             )
 
     def _logs(self, archives: Mapping[str, _Archive]) -> dict[str, _Logs]:
-        wanted = {
-            name: sorted(one.described.partitions.keys() - no_leaders(name, one.described.partitions, one.known).keys())
-            for name, one in archives.items()
+        selected = {
+            name: sorted(
+                archive.described.partitions.keys()
+                - no_leaders(name, archive.described.partitions, archive.known).keys()
+            )
+            for name, archive in archives.items()
         }
-        wanted = {name: partitions for name, partitions in wanted.items() if partitions}
-        bounds = LogBounds.ask_at_once(wanted, {name: archives[name].known for name in wanted}, self._brokers)
-        ends = self._brokers.list_offsets_at_once({name: wanted[name] for name in bounds}, "high_watermark")
-        return {name: _Logs(bounds[name], found) for name, found in ends.items()}
+        selected = {name: partitions for name, partitions in selected.items() if partitions}
+        bounds = LogBounds.ask_at_once(selected, {name: archives[name].known for name in selected}, self._brokers)
+        ends = self._brokers.list_offsets_at_once({name: selected[name] for name in bounds}, "high_watermark")
+        return {name: _Logs(bounds[name], offsets) for name, offsets in ends.items()}
 
     def _look(self, archive: _Archive, logs: _Logs | None) -> TopicStatus:
         config, overview = archive.config, archive.overview
@@ -195,11 +200,11 @@ class StatusReader:
 
     def _partitions(self, archive: _Archive, logs: _Logs | None) -> list[PartitionStatus]:
         config, row, described, missing = archive.config, archive.row, archive.described, archive.missing
-        topic, known, archived = config.name, archive.known, archive.offsets
-        away = no_leaders(topic, described.partitions, known)
+        topic, positions, archived = config.name, archive.known, archive.offsets
+        away = no_leaders(topic, described.partitions, positions)
         led = sorted(described.partitions.keys() - away.keys())
         if logs is None:
-            bounds = LogBounds.ask(topic, led, known, self._brokers)
+            bounds = LogBounds.ask(topic, led, positions, self._brokers)
             logs = _Logs(bounds, self._brokers.list_offsets(topic, led, "high_watermark"))
         bounds, ends = logs.bounds, logs.ends
         inspector = PartitionInspector(
@@ -212,7 +217,7 @@ class StatusReader:
             archived=lambda: self._archived(archive),
             keeps=False,
         )
-        inspected = inspector.inspect(bounds, described.partitions, known, missing)
+        inspected = inspector.inspect(bounds, described.partitions, positions, missing)
         held_back = [partition for partition in led if bounds.ends[partition] < ends[partition]]
         transactions = open_transactions(self._brokers, topic, held_back) if held_back else {}
         statuses: list[PartitionStatus] = []

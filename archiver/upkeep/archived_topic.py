@@ -43,30 +43,30 @@ def find_archived(
 
     Raises NotArchived, TableError, StorageError, and RegistryBehind for another table or unknown missing ranges.
     """
-    (known,) = known_topics(config, (name,), registry)
-    table = catalog.load(known)
+    (row,) = known_topics(config, (name,), registry)
+    table = catalog.load(row)
     if table is None:
-        raise not_archived(name, known.table)
-    registry.ledger.check_table(known, table)
+        raise not_archived(name, row.table)
+    registry.ledger.check_table(row, table)
     if not dry_run:
         add_lacking_ranges(table, registry, Journal.of(config).of_table(table))
     elif lacking := lacking_offsets(table, registry):
         raise registry_behind(table, lacking, advice=_DRY_RUN)
-    return ArchivedTopic(config=config.topic(name), topic=known, table=table)
+    return ArchivedTopic(config=config.topic(name), topic=row, table=table)
 
 
 def known_topics(config: Config, topics: Sequence[str], registry: Registry) -> tuple[TopicRow, ...]:
     """Return by default all topics that are registered and configured. Raises NotArchived."""
-    known = {(row.topic, row.table): row for row in registry.topics.every()}
+    registered = {(row.topic, row.table): row for row in registry.topics.every()}
     if not topics:
-        return tuple(row for (name, table), row in known.items() if config.table_of(name) == table)
-    found = []
+        return tuple(row for (name, table), row in registered.items() if config.table_of(name) == table)
+    selected = []
     for name in topics:
         table = config.topic(name).table
-        if (name, table) not in known:
-            raise not_archived(name, table, known=[topic for topic, _ in known])
-        found.append(known[name, table])
-    return tuple(found)
+        if (name, table) not in registered:
+            raise not_archived(name, table, known=[topic for topic, _ in registered])
+        selected.append(registered[name, table])
+    return tuple(selected)
 
 
 def not_archived(topic: str, table: str, *, known: Iterable[str] = ()) -> NotArchived:

@@ -90,7 +90,7 @@ class HoldKeeper:
                     rewrite.commit_id
                     for rewrite in registry.rewrites.unfinished(archived.topic)
                     if rewrite.removes
-                    and any(span.overlaps(*each) for span in spans for each in removed_spans(rewrite))
+                    and any(span.overlaps(*removed) for span in spans for removed in removed_spans(rewrite))
                 ),
             )
 
@@ -98,10 +98,10 @@ class HoldKeeper:
         """Idempotent. Raises RegistryError if there is no such hold."""
         with self._connected() as (registry, catalog):
             archived = find_archived(self._config, topic, registry=registry, catalog=catalog)
-            known = registry.holds.named(archived.topic, hold_id)
-            if not known.is_active:
-                return known
-            hold = replace(known, released_at=_now(), released_by=self._who(), released_why=reason)
+            stored = registry.holds.named(archived.topic, hold_id)
+            if not stored.is_active:
+                return stored
+            hold = replace(stored, released_at=_now(), released_by=self._who(), released_why=reason)
             self._keep(archived, hold, registry)
             return hold
 
@@ -113,7 +113,7 @@ class HoldKeeper:
                     topic=row.topic,
                     holds=(
                         *of_config(hold=self._config.topic(row.topic).hold),
-                        *(each for each in registry.holds.load(row) if with_released or each.is_active),
+                        *(hold for hold in registry.holds.load(row) if with_released or hold.is_active),
                     ),
                 )
                 for row in known_topics(self._config, topics, registry)
@@ -124,11 +124,11 @@ class HoldKeeper:
         journal = Journal.of(self._config).of_table(archived.table)
         journal.keep_hold(hold)
         spans = [[span.partition, span.start_offset, span.end_offset] for span in hold.spans]
-        told = {"hold": hold.id, "spans": spans, "asked": hold.asked}
+        details = {"hold": hold.id, "spans": spans, "asked": hold.asked}
         act = (
-            Noted(kind="hold", id=f"hold-{hold.id}", details=told | {"reason": hold.reason})
+            Noted(kind="hold", id=f"hold-{hold.id}", details=details | {"reason": hold.reason})
             if hold.is_active
-            else Noted(kind="release", id=f"release-{hold.id}", details=told | {"reason": hold.released_why or ""})
+            else Noted(kind="release", id=f"release-{hold.id}", details=details | {"reason": hold.released_why or ""})
         )
         trail = AuditTrail(topic=archived.topic, journal=journal, registry=registry)
         trail.note_hold(is_held=archived.config.hold)
@@ -157,7 +157,7 @@ class HoldKeeper:
         unknown = sorted(set(partitions) - set(archive.partitions))
         if unknown:
             raise ConfigError("the archive has no such partition", topic=topic, partitions=unknown)
-        found = tuple(
+        spans = tuple(
             HeldSpan(
                 partition=partition,
                 start_offset=_start(archive, partition, first),
@@ -165,7 +165,7 @@ class HoldKeeper:
             )
             for partition in partitions or archive.partitions
         )
-        kept = tuple(each for each in found if each.end_offset is None or each.start_offset < each.end_offset)
+        kept = tuple(span for span in spans if span.end_offset is None or span.start_offset < span.end_offset)
         if not kept:
             raise ConfigError("no archived record lies between --from and --to", topic=topic)
         # Which records of partitions that come later lie between isn't known: all of them are held.
@@ -177,8 +177,8 @@ def _start(archive: TopicArchive, partition: int, point: Point) -> int:
         case AtOffset(offset):
             return offset
         case AtTime(time_ms):
-            found = archive.offset_for_time(partition, time_ms)
-            return archive.end(partition) if found is None else found
+            since = archive.offset_for_time(partition, time_ms)
+            return archive.end(partition) if since is None else since
         case _:
             return 0
 
@@ -221,8 +221,8 @@ def _point(text: str | None, option: str) -> Point:
 def _erased(hold: Hold, registry: Registry, topic: TopicRow) -> int:
     return sum(
         min(end, 2**63 - 1 if span.end_offset is None else span.end_offset) - max(start, span.start_offset)
-        for partition, those in registry.erasures.offsets(topic).items()
-        for start, end in those
+        for partition, ranges in registry.erasures.offsets(topic).items()
+        for start, end in ranges
         for span in hold.spans
         if span.overlaps(partition, start, end)
     )

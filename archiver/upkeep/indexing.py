@@ -196,8 +196,10 @@ class TopicIndex:
         ]
         configured = {column.identity for column in columns}
         for identity in sorted({run.column for run in runs} - configured):
-            others = [run for run in runs if run.column == identity]
-            shown.append(_sum(others[0].name, others[0].kind, others, is_configured=False, all_files=len(paths)))
+            column_runs = [run for run in runs if run.column == identity]
+            shown.append(
+                _sum(column_runs[0].name, column_runs[0].kind, column_runs, is_configured=False, all_files=len(paths))
+            )
         waiting = len(self._registry.index.dropped(self._topic))
         return TopicIndexes(topic=self._topic.topic, columns=tuple(shown), waiting=waiting)
 

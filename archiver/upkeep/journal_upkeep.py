@@ -51,9 +51,9 @@ class SumJournals:
         journals = tuple(self._journals())
         succeeded = True
         for table, uuid, journal in journals:
-            found = self._sum(table, uuid, journal)
-            succeeded &= found.error is None
-            done(found)
+            sums = self._sum(table, uuid, journal)
+            succeeded &= sums.error is None
+            done(sums)
         return succeeded
 
     def _sum(self, table: str, uuid: UUID, journal: TableJournal) -> TableSums:
@@ -77,12 +77,12 @@ class SumJournals:
             table = folder.rpartition("/")[2]
             if table == AUDIT:
                 continue
-            found = journal.objects.folders(folder)
-            if not found and table in tables:
+            folders = journal.objects.folders(folder)
+            if not folders and table in tables:
                 raise NotArchived(
                     "The topic has no journal in the store", topic=tables[table], table=table, journal=journal.root
                 )
-            for path in found:
+            for path in folders:
                 uuid = _uuid(path)
                 if uuid is not None:
                     yield table, uuid, journal.named(table, uuid)

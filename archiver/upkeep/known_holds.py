@@ -13,10 +13,10 @@ def holds_in_force(topic: TopicRow, journal: TableJournal, registry: Registry, *
 
     `recalls` stores these in the registry, before removals. Raises StorageError and RegistryError.
     """
-    known = {each.id: each for each in registry.holds.load(topic)}
+    holds = {stored.id: stored for stored in registry.holds.load(topic)}
     for hold in journal.holds():
-        if hold.id not in known or (known[hold.id].is_active and not hold.is_active):
-            known[hold.id] = hold
+        if hold.id not in holds or (holds[hold.id].is_active and not hold.is_active):
+            holds[hold.id] = hold
             if recalls:
                 registry.holds.keep(topic, hold)
-    return tuple(each for each in known.values() if each.is_active)
+    return tuple(stored for stored in holds.values() if stored.is_active)

@@ -65,8 +65,8 @@ def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: 
     landed: list[TranslatedRange] = []
     errors: tuple[ContextError, ...]
     try:
-        with registry.lease(topic) as held:
-            if not held:
+        with registry.lease(topic) as leased:
+            if not leased:
                 raise TopicBusy(
                     "Another archiver is at work on the topic; it commits what is staged", topic=topic.topic
                 )
@@ -77,7 +77,7 @@ def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: 
         topic=topic.topic,
         table=topic.table,
         landed=len(landed),
-        rows=sum(one.rows for one in landed),
+        rows=sum(range_.rows for range_ in landed),
         waiting=len(registry.files.pending(topic)),
         errors=errors,
     )
@@ -98,12 +98,12 @@ def _commit(
     settle_rewrites(TableWork(registry=registry, catalog=catalog, manifests=ManifestReader(), journal=kept), table)
     errors: list[ContextError] = []
     if waiting := (*registry.files.pending(topic), *registry.missing.load(topic, table_offsets=table.offsets)):
-        change = newest_columns(registry.ledger.load(topic), {one.schema_version for one in waiting})
+        change = newest_columns(registry.ledger.load(topic), {range_.schema_version for range_ in waiting})
         opened = StagedTopic(topic=topic, table=table, change=change, journal=kept)
         ahead = commit_pending(opened, registry, catalog, landed.extend).ahead
         errors += [ahead[partition] for partition in sorted(ahead)]
     missing = registry.missing.load(topic, table_offsets=table.offsets)
-    if paths := [file.path for one in missing for file in one.files]:
+    if paths := [file.path for range_ in missing for file in range_.files]:
         errors.append(_gone(topic, paths))
     return errors
 

@@ -47,7 +47,7 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
         if not dry_run:
             trail.begin(table=table, has_lease=False, is_held=archived.config.hold)
         try:
-            wanted = partitioning_for(
+            partitioning = partitioning_for(
                 terms,
                 table.schema,
                 table.partition_source,
@@ -60,11 +60,11 @@ def repartition(config: Config, topic: str, *, dry_run: bool = False) -> Reparti
             ) from error
         before = _told(table)
         was_changed = False
-        if not dry_run and not is_partitioned(table, wanted):
-            table, was_changed = _changed(table, wanted, catalog, trail)
+        if not dry_run and not is_partitioned(table, partitioning):
+            table, was_changed = _changed(table, partitioning, catalog, trail)
             registry.last_known.remember_table(archived.topic, catalog.known(table))
         return Repartitioned(
-            topic=topic, table=table.topic.table, before=before, after=wanted.by, was_changed=was_changed
+            topic=topic, table=table.topic.table, before=before, after=partitioning.by, was_changed=was_changed
         )
 
 

@@ -31,10 +31,10 @@ def wide_schema(mapping: pa.Schema, file: pa.Schema, names: Mapping[int, str]) -
 
 
 def _merged(ours: Iterable[pa.Field], theirs: Iterable[pa.Field], names: Mapping[int, str]) -> list[pa.Field]:
-    there = {field_id(field): field for field in theirs}
-    merged = [_widened(field, there.pop(field_id(field), None), names) for field in ours]
+    remaining = {field_id(field): field for field in theirs}
+    merged = [_widened(field, remaining.pop(field_id(field), None), names) for field in ours]
     taken = {field.name.lower() for field in merged}
-    for identifier, field in there.items():
+    for identifier, field in remaining.items():
         name = field.name if identifier is None else names.get(identifier, field.name)
         while name.lower() in taken:
             name = f"{name}_{identifier}"
@@ -66,5 +66,5 @@ def _type(ours: pa.DataType, theirs: pa.DataType, names: Mapping[int, str]) -> p
             file_type=str(theirs)[:_SHOWN],
         )
     if pa.types.is_decimal(ours) and pa.types.is_decimal(theirs) and ours.scale == theirs.scale:
-        return max(ours, theirs, key=lambda each: each.precision)
+        return max(ours, theirs, key=lambda kind: kind.precision)
     return _WIDER.get((ours, theirs), ours)

@@ -55,8 +55,8 @@ def apply_view(
     By default the view is beside the table. Raises the errors of `ViewCatalog`.
     """
     with ViewCatalog(catalog) as views:
-        place = namespace or table[:-1]
-        identifier = (*place, name or make({}).default_name)
+        parent = namespace or table[:-1]
+        identifier = (*parent, name or make({}).default_name)
         view = make(views.column_names(identifier, topic=topic))
         definition = _definition(view, topic, trino_catalog or dialect_of(QueryEngine.TRINO).default_catalog)
         return Applied(name=identifier, view=view, put=views.put(identifier, definition))

@@ -80,8 +80,8 @@ class NamedLeaves:
 
         With `merges`, a column shares the name of an older column that can be cast to its type.
         """
-        every = [leaves(each, depth) for each in (*history, schema)]
-        plain = frozenset(leaf.field_id for each in every for leaf in each if leaf.is_plain)
+        every = [leaves(version, depth) for version in (*history, schema)]
+        plain = frozenset(leaf.field_id for version in every for leaf in version if leaf.is_plain)
         named = column_names(every, given)
         if merges:
             named |= merged_names(named, superseded or {})
@@ -185,13 +185,13 @@ def choose(columns: Sequence[ViewColumn], choice: ColumnChoice, plain: frozenset
 
 
 def _matching(columns: Sequence[ViewColumn], patterns: Sequence[str], option: str) -> set[str]:
-    found: set[str] = set()
+    selected: set[str] = set()
     for pattern in patterns:
         matches = {column.name for column in columns if fnmatchcase(column.name.lower(), pattern.lower())}
         if not matches:
             raise ConfigError(f"{option}: no column of the view matches {pattern!r}; without {option} all are printed")
-        found |= matches
-    return found
+        selected |= matches
+    return selected
 
 
 def _column(leaf: Leaf, name: str, form: ByteForm) -> ViewColumn:

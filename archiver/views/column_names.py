@@ -44,17 +44,17 @@ OWN: Final = frozenset(
 
 def column_names(history: Iterable[Sequence[Leaf]], given: Mapping[int, str] | None = None) -> dict[int, str]:
     """`given` names, then new names for each schema, oldest first."""
-    found = dict(given or {})
-    taken = {*OWN, *(name.lower() for name in found.values())}
+    assigned = dict(given or {})
+    taken = {*OWN, *(name.lower() for name in assigned.values())}
     for schema in history:
         for leaf in sorted(schema, key=lambda leaf: len(leaf.path)):
-            if leaf.field_id in found:
+            if leaf.field_id in assigned:
                 continue
             own = _own_name(leaf)
             name = own if own is not None else _free_name(leaf, taken)
-            found[leaf.field_id] = name
+            assigned[leaf.field_id] = name
             taken.add(name.lower())
-    return found
+    return assigned
 
 
 def _own_name(leaf: Leaf) -> str | None:

@@ -47,8 +47,8 @@ def _below(field: NestedField, above: tuple[str, ...], depth: int | None, siblin
     kind = field.field_type
     if isinstance(kind, StructType) and kind.fields and (depth is None or len(path) <= depth + 1):
         inner = frozenset(field.name for field in kind.fields)
-        for each in kind.fields:
-            yield from _below(each, path, depth, inner)
+        for child in kind.fields:
+            yield from _below(child, path, depth, inner)
         return
     yield Leaf(path=path, field_id=field.field_id, type=kind, doc=field.doc, is_plain=_is_plain(path, siblings))
 

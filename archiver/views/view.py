@@ -63,7 +63,7 @@ def view_of(
     choice = choice or ColumnChoice()
     schema = metadata.schema()
     history = () if by_present_names else schema_history(metadata)
-    found = NamedLeaves.of(
+    named = NamedLeaves.of(
         schema,
         history,
         depth=choice.depth,
@@ -72,8 +72,8 @@ def view_of(
         merges=not by_present_names and (merge_changed or not given),
     )
     tombstone = tombstone_column(schema)
-    columns = every_column(found, tombstone, choice.byte_form)
-    plain = found.plain
+    columns = every_column(named, tombstone, choice.byte_form)
+    plain = named.plain
     not_null: tuple[Path, ...] = ()
     match rows:
         case Rows.FLAT:
@@ -83,23 +83,23 @@ def view_of(
         case Rows.ERRORS:
             not_null = _signs_of_errors(schema, ".".join(table))
             columns = tuple(column for column in columns if column.name in _OF_ERRORS)
-            plain = frozenset(found.names)
+            plain = frozenset(named.names)
     return View(
         table=table,
         rows=rows,
         columns=choose(columns, choice, plain),
         tombstone=tombstone,
         not_null=not_null,
-        names=found.names,
+        names=named.names,
     )
 
 
 def _signs_of_errors(schema: Schema, table: str) -> tuple[Path, ...]:
-    there = schema.column_names
+    present = schema.column_names
     signs = [
         path
         for path in ((names.KEY, names.ERR), (names.VAL, names.ERR), (names.VAL, names.RAW))
-        if ".".join(path) in there and f"{path[0]}.{names.ERR}" in there
+        if ".".join(path) in present and f"{path[0]}.{names.ERR}" in present
     ]
     if not signs:
         raise ConfigError(

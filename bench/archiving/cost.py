@@ -46,20 +46,20 @@ def measured(turn: Callable[[], int]) -> Cost:
 
 def family() -> dict[Key, ProcessCost]:
     this = psutil.Process()
-    alive = {each.pid: each for each in (this, *this.children(recursive=True))}
-    found: dict[Key, ProcessCost] = {}
-    for each in alive.values():
+    alive = {process.pid: process for process in (this, *this.children(recursive=True))}
+    costs: dict[Key, ProcessCost] = {}
+    for process in alive.values():
         try:
-            times, name, parent = each.cpu_times(), each.name(), alive.get(each.ppid())
+            times, name, parent = process.cpu_times(), process.name(), alive.get(process.ppid())
         except psutil.NoSuchProcess:
             continue
-        found[_key(each)] = ProcessCost(
-            kind=DRIVER if each == this else _kind(name),
-            parent=None if parent is None or each == this else _key(parent),
+        costs[_key(process)] = ProcessCost(
+            kind=DRIVER if process == this else _kind(name),
+            parent=None if parent is None or process == this else _key(parent),
             own=times.user + times.system,
             ended=times.children_user + times.children_system,
         )
-    return found
+    return costs
 
 
 def spent(before: Mapping[Key, ProcessCost], after: Mapping[Key, ProcessCost]) -> dict[str, float]:
@@ -68,16 +68,16 @@ def spent(before: Mapping[Key, ProcessCost], after: Mapping[Key, ProcessCost]) -
     An ended process counts with its next living ancestor, unless no process waited for it.
     """
     seconds: Counter[str] = Counter({DRIVER: 0.0, JVM: 0.0, WORKERS: 0.0})
-    known: Counter[Key] = Counter()
+    inherited: Counter[Key] = Counter()
     kinds: dict[Key, str] = {}
     for key, was in before.items():
         if key not in after and (heir := _heir(key, before, after)) is not None:
-            known[heir] += was.own + was.ended
+            inherited[heir] += was.own + was.ended
             kinds[heir] = was.kind
     for key, now in after.items():
         began = before.get(key)
         seconds[now.kind] += now.own - (began.own if began else 0.0)
-        unseen = now.ended - (began.ended if began else 0.0) - known[key]
+        unseen = now.ended - (began.ended if began else 0.0) - inherited[key]
         seconds[kinds.get(key, _STARTED_BY[now.kind])] += max(0.0, unseen)
     return dict(seconds)
 

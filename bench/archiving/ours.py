@@ -21,9 +21,9 @@ class Ours(Side):
         self._stack = Stack(setting.endpoints, setting.folder)
         self._descriptors = setting.folder / "shop.binpb"
         file = message_type().file
-        found = FileDescriptorSet()
-        file.CopyToProto(found.file.add())
-        self._descriptors.write_bytes(found.SerializeToString())
+        descriptors = FileDescriptorSet()
+        file.CopyToProto(descriptors.file.add())
+        self._descriptors.write_bytes(descriptors.SerializeToString())
         self._engine = ProfilingEngine.start({"master": SLOTS}, preloaded=(*MODULES, "archiving.profile"))
         self._last: JobReport | None = None
 

@@ -42,8 +42,8 @@ class Player:
         with watched(self._process.pid) as peaks:
             self._process.stdin.write(f"{line}\n")
             self._process.stdin.flush()
-            found = self._answer()
-        return found | {"memory": peaks.proportional, "memory_split": peaks.split}
+            reply = self._answer()
+        return reply | {"memory": peaks.proportional, "memory_split": peaks.split}
 
     def close(self) -> None:
         self._process.communicate()
@@ -52,6 +52,6 @@ class Player:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(MARK):
-                found: dict[str, Any] = json.loads(line.removeprefix(MARK))
-                return found
+                reply: dict[str, Any] = json.loads(line.removeprefix(MARK))
+                return reply
         raise RuntimeError(f"a side ended with {self._process.wait()}")

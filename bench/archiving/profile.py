@@ -54,11 +54,11 @@ _inside = threading.local()
 @cache
 def wrap_stages() -> None:
     for owner, name, stage in STAGES:
-        found = owner.__dict__[name]
-        if isinstance(found, classmethod):
-            setattr(owner, name, classmethod(_timed(found.__func__, stage)))
+        method = owner.__dict__[name]
+        if isinstance(method, classmethod):
+            setattr(owner, name, classmethod(_timed(method.__func__, stage)))
         else:
-            setattr(owner, name, _timed(found, stage))
+            setattr(owner, name, _timed(method, stage))
 
 
 def _timed(function: Callable[..., Any], stage: str) -> Callable[..., Any]:

@@ -71,12 +71,12 @@ def _held(top: psutil.Process) -> tuple[dict[str, int], int]:
         family = (top, *top.children(recursive=True))
     except psutil.NoSuchProcess:
         return split, resident
-    for each in family:
-        found = _rollup(each.pid)
-        if found:
-            kind = _kind(each, top)
-            split[kind] = split.get(kind, 0) + found["Pss"]
-            resident += found["Rss"]
+    for process in family:
+        rollup = _rollup(process.pid)
+        if rollup:
+            kind = _kind(process, top)
+            split[kind] = split.get(kind, 0) + rollup["Pss"]
+            resident += rollup["Rss"]
     return split, resident
 
 

@@ -60,7 +60,7 @@ class SparkBinary(Side):
             .load()
         )
         rows.select("key", "value", "partition", "offset", "timestamp").writeTo(table).append()
-        return sum(each.record_count for each in self._spark.table(f"{table}.files").select("record_count").collect())
+        return sum(row.record_count for row in self._spark.table(f"{table}.files").select("record_count").collect())
 
 
 def fetch_kafka_source() -> Path:

@@ -40,13 +40,13 @@ def _of_all(scan: pl.LazyFrame, _: pl.Expr, __: Sought) -> pl.LazyFrame:
 
 
 def _at_an_offset(scan: pl.LazyFrame, _: pl.Expr, sought: Sought) -> pl.LazyFrame:
-    place = (field("kafka.partition") == sought.partition) & (field("kafka.offset") == sought.offset)
-    return scan.filter(place).select(field("val.number").alias("number"), field("val.dest").alias("dest"))
+    condition = (field("kafka.partition") == sought.partition) & (field("kafka.offset") == sought.offset)
+    return scan.filter(condition).select(field("val.number").alias("number"), field("val.dest").alias("dest"))
 
 
 def _of_a_key(scan: pl.LazyFrame, _: pl.Expr, sought: Sought) -> pl.LazyFrame:
-    found = scan.filter(field("key.__raw__") == sought.key)
-    return found.select(field("val.number").alias("number"), field("val.dest").alias("dest"))
+    rows = scan.filter(field("key.__raw__") == sought.key)
+    return rows.select(field("val.number").alias("number"), field("val.dest").alias("dest"))
 
 
 def _of_a_plane(scan: pl.LazyFrame, _: pl.Expr, __: Sought) -> pl.LazyFrame:

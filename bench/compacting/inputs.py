@@ -35,14 +35,14 @@ def archived(endpoints: Endpoints, folder: Path, *, files: int, megabytes: int) 
 def interleaved(servers: Stack, config: Path, topic: str) -> None:
     table = table_of(servers, config, topic)
     pairs = read(table)
-    rows = pa.concat_tables(each for _, each in pairs)
+    rows = pa.concat_tables(part for _, part in pairs)
     dealt = [rows.take(pa.array(range(number, rows.num_rows, len(pairs)))) for number in range(len(pairs))]
     swap(table, [file for file, _ in pairs], dealt)
 
 
 def files_of(servers: Stack, config: Path, topic: str) -> tuple[int, int]:
-    found = table_of(servers, config, topic).inspect.data_files()
-    return found.num_rows, sum(found.column("file_size_in_bytes").to_pylist())
+    files = table_of(servers, config, topic).inspect.data_files()
+    return files.num_rows, sum(files.column("file_size_in_bytes").to_pylist())
 
 
 def _noise(count: int) -> Iterator[Order]:

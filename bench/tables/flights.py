@@ -45,13 +45,13 @@ def months(copies: int, message: type[Any]) -> Iterator[tuple[int, pa.RecordBatc
         offsets = np.arange(start, min(start + PIECE, count))
         places = offsets // copies
         for month in np.unique(ordinals[places]):
-            here = ordinals[places] == month
-            yield int(month), wire(offsets[here], values.take(pa.array(places[here])), minutes[places[here]], copies)
+            mask = ordinals[places] == month
+            yield int(month), wire(offsets[mask], values.take(pa.array(places[mask])), minutes[places[mask]], copies)
 
 
 def wire(offsets: np.ndarray, values: pa.Array, minutes: np.ndarray, copies: int) -> pa.RecordBatch:
     rows = len(offsets)
-    keys = pa.array([key_of(each, copies) for each in offsets.tolist()], pa.binary())
+    keys = pa.array([key_of(item, copies) for item in offsets.tolist()], pa.binary())
     _, first, sizes = np.unique(minutes, return_index=True, return_counts=True)
     constant = {"timestamp_type": 0, "leader_epoch": 0, "producer_id": -1, "producer_epoch": -1, "base_sequence": -1}
     columns: dict[str, Any] = {
@@ -66,7 +66,7 @@ def wire(offsets: np.ndarray, values: pa.Array, minutes: np.ndarray, copies: int
         "attributes": np.full(rows, int(Codec.ZSTD)),
         **{name: np.full(rows, value) for name, value in constant.items()},
     }
-    arrays = [pa.array(columns[each.name], each.type) for each in RECORDS]
+    arrays = [pa.array(columns[item.name], item.type) for item in RECORDS]
     return pa.RecordBatch.from_arrays(arrays, schema=RECORDS)
 
 

@@ -53,7 +53,7 @@ def _template() -> DataFile:
         partition=Record(DAY),
         record_count=ROWS,
         file_size_in_bytes=100 * ROWS,
-        column_sizes={each: 70_000 + 997 * each for each in every},
+        column_sizes={field_id: 70_000 + 997 * field_id for field_id in every},
         value_counts=dict.fromkeys(every, ROWS),
         null_value_counts=dict.fromkeys(every, 0) | {17: ROWS, 18: ROWS},
         lower_bounds={10: _PARTITION, 11: mark["low"], 12: mark["since"], 13: mark["since"], 14: mark["low"], **noise},
@@ -87,7 +87,7 @@ def _manifest(folder: Path, like: ManifestFile, header: bytes, entry: bytes, num
             packer = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS)
             packed = packer.compress(block) + packer.flush()
             stream.write(_varint(count) + _varint(len(packed)) + packed + sync)
-    place = (like.partitions or [])[0]
+    summary = (like.partitions or [])[0]
     return ManifestFile.from_args(
         manifest_path=path.as_uri(),
         manifest_length=path.stat().st_size,
@@ -102,7 +102,7 @@ def _manifest(folder: Path, like: ManifestFile, header: bytes, entry: bytes, num
         added_rows_count=len(numbers) * ROWS,
         existing_rows_count=0,
         deleted_rows_count=0,
-        partitions=[place],
+        partitions=[summary],
         key_metadata=None,
     )
 
@@ -115,12 +115,12 @@ def _entries(entry: bytes, numbers: range) -> npt.NDArray[np.uint8]:
     values = {"low": turn * ROWS, "high": turn * ROWS + ROWS - 1, "since": since, "until": since + 999_000}
     noise = np.random.default_rng(numbers.start)
     for name, mark in _MARKS.items():
-        for place in _places(entry, mark):
+        for position in _places(entry, mark):
             value = values.get(name)
             value = noise.integers(0, 2**40, len(numbers)) if value is None else value
-            rows[:, place : place + 8] = value.astype("<i8").view(np.uint8).reshape(-1, 8)
-    for place in _places(entry, _PARTITION):
-        rows[:, place : place + 4] = (number % PARTITIONS).astype("<i4").view(np.uint8).reshape(-1, 4)
+            rows[:, position : position + 8] = value.astype("<i8").view(np.uint8).reshape(-1, 8)
+    for position in _places(entry, _PARTITION):
+        rows[:, position : position + 4] = (number % PARTITIONS).astype("<i4").view(np.uint8).reshape(-1, 4)
     (digits,) = _places(entry, _DIGITS)
     powers = 10 ** np.arange(len(_DIGITS) - 1, -1, -1, dtype=np.int64)
     rows[:, digits : digits + len(_DIGITS)] = number[:, None] // powers % 10 + ord("0")
@@ -128,10 +128,10 @@ def _entries(entry: bytes, numbers: range) -> npt.NDArray[np.uint8]:
 
 
 def _places(entry: bytes, mark: bytes) -> Iterator[int]:
-    place = entry.find(mark)
-    while place >= 0:
-        yield place
-        place = entry.find(mark, place + len(mark))
+    position = entry.find(mark)
+    while position >= 0:
+        yield position
+        position = entry.find(mark, position + len(mark))
 
 
 def _blocks(rows: npt.NDArray[np.uint8]) -> Iterator[tuple[int, bytes]]:

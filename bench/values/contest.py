@@ -42,10 +42,10 @@ class Result:
         return statistics.median(self.seconds)
 
     def to_json(self, ours: Result) -> dict[str, Any]:
-        found: dict[str, Any] = {"shape": self.shape, "side": self.side.name, "note": self.side.note}
+        content: dict[str, Any] = {"shape": self.shape, "side": self.side.name, "note": self.side.note}
         if not self.seconds:
-            return found | {"cannot": self.side.reason}
-        return found | {
+            return content | {"cannot": self.side.reason}
+        return content | {
             "record_bytes": round(self.size / self.records, 1),
             "mb_per_second": {
                 "median": round(self.speed(self.median), 1),
@@ -123,7 +123,7 @@ def _table(title: str, results: Sequence[Sequence[Result]]) -> Table:
         table.add_column(result.side.name, justify="right")
     for line in results:
         first = line[0]
-        table.add_row(f"{first.shape}\n{first.size / first.records:.0f} bytes", *(_cell(each, first) for each in line))
+        table.add_row(f"{first.shape}\n{first.size / first.records:.0f} bytes", *(_cell(side, first) for side in line))
     return table
 
 
@@ -166,7 +166,7 @@ def _summary(results: Sequence[Sequence[Result]]) -> dict[str, float]:
 
 
 def _write_json(path: Path, title: str, results: Sequence[Sequence[Result]], summary: dict[str, float]) -> None:
-    found = {
+    content = {
         "title": title,
         "python": platform.python_version(),
         "machine": platform.machine(),
@@ -174,4 +174,4 @@ def _write_json(path: Path, title: str, results: Sequence[Sequence[Result]], sum
         "beside_" + BEST_PEER: summary,
         "results": [result.to_json(line[0]) for line in results for result in line],
     }
-    path.write_text(json.dumps(found, indent=2) + "\n")
+    path.write_text(json.dumps(content, indent=2) + "\n")

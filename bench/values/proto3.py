@@ -22,8 +22,8 @@ def message_type(
             added.value.add(name=value, number=number)
     for name, fields in types.items():
         message = file.message_type.add(name=name)
-        for each in fields.split():
-            _add_field(message, f".{package}.{name}", each)
+        for field in fields.split():
+            _add_field(message, f".{package}.{name}", field)
     pool = DescriptorPool()
     pool.Add(file)
     return pool.FindMessageTypeByName(f"{package}.{file.message_type[-1].name}")

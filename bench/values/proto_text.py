@@ -17,14 +17,14 @@ LABELS = {F.LABEL_REPEATED: "repeated ", F.LABEL_REQUIRED: "required ", F.LABEL_
 
 
 def with_imports(file: FileDescriptor) -> dict[str, str]:
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     pending = [file]
     while pending:
-        each = pending.pop()
-        if each.name not in found:
-            found[each.name] = file_text(FileDescriptorProto.FromString(each.serialized_pb))
-            pending.extend(each.dependencies)
-    return found
+        dependency = pending.pop()
+        if dependency.name not in texts:
+            texts[dependency.name] = file_text(FileDescriptorProto.FromString(dependency.serialized_pb))
+            pending.extend(dependency.dependencies)
+    return texts
 
 
 def file_text(file: FileDescriptorProto) -> str:
@@ -49,7 +49,7 @@ def _message(message: DescriptorProto, syntax: str) -> Iterator[str]:
     yield f"message {message.name} {{"
     for enum in message.enum_type:
         yield from _enum(enum)
-    maps = {each.name: each for each in message.nested_type if each.options.map_entry}
+    maps = {entry.name: entry for entry in message.nested_type if entry.options.map_entry}
     for nested in message.nested_type:
         if nested.name not in maps:
             yield from _message(nested, syntax)

@@ -12,7 +12,7 @@ def feed_message(draw: random.Random, index: int) -> dict[str, Any]:
     now = NOW + index * 15
     return {
         "header": {"gtfs_realtime_version": "2.0", "incrementality": 0, "timestamp": now},
-        "entity": [_entity(draw, now, place) for place in range(draw.randrange(10, 30))],
+        "entity": [_entity(draw, now, number) for number in range(draw.randrange(10, 30))],
     }
 
 

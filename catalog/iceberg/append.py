@@ -153,11 +153,11 @@ def evolve(transaction: Transaction, table: ArchiveTable, wanted: SchemaChange |
 
 def _schema_updates(table: ArchiveTable, schema: Schema) -> tuple[TableUpdate, ...]:
     # A catalog gives a schema that it knows its old id, and the snapshot must name the id that the schema will have.
-    known = table.iceberg.metadata.schemas
-    for old in known:
+    schemas = table.iceberg.metadata.schemas
+    for old in schemas:
         if old == schema:
             return (_set_current(old),)
-    fresh = schema.model_copy(update={"schema_id": 1 + max(old.schema_id for old in known)})
+    fresh = schema.model_copy(update={"schema_id": 1 + max(old.schema_id for old in schemas)})
     return (AddSchemaUpdate(schema=fresh), _set_current(fresh))
 
 
@@ -176,15 +176,15 @@ def data_file(
     """Raises PartitioningChanged if the table lacks the partition, NewerFormat if Iceberg lacks the format."""
     metadata = table.iceberg.metadata
     if instead_of is not None:
-        place, spec_id = instead_of.partition, instead_of.spec_id
+        partition, spec_id = instead_of.partition, instead_of.spec_id
     else:
         spec = spec_of(metadata, file, table.topic.table, is_staged=is_staged)
-        place, spec_id = record_of(file.partition, spec, table.schema), spec.spec_id
+        partition, spec_id = record_of(file.partition, spec, table.schema), spec.spec_id
     entry = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=file.path,
         file_format=_file_format(file, table),
-        partition=place,
+        partition=partition,
         record_count=file.rows,
         file_size_in_bytes=file.size_bytes,
         column_sizes=dict(file.column_sizes),
@@ -204,17 +204,17 @@ def data_file(
 
 def _file_format(file: DataFileInfo, table: ArchiveTable) -> FileFormat:
     try:
-        found = FileFormat(file.format)
+        file_format = FileFormat(file.format)
     except ValueError:
-        found = FileFormat.PUFFIN
-    if found is FileFormat.PUFFIN:  # Puffin files have only statistics and deletes
+        file_format = FileFormat.PUFFIN
+    if file_format is FileFormat.PUFFIN:  # Puffin files have only statistics and deletes
         raise NewerFormat(
             "a file has a format that this archiver can't put into a table: commit it with the version that wrote it",
             table=table.topic.table,
             file=file.path,
             format=file.format,
         )
-    return found
+    return file_format
 
 
 def _digest(ranges: Sequence[TranslatedRange]) -> dict[str, str]:

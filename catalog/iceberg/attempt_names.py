@@ -47,8 +47,8 @@ class ManifestName:
     @classmethod
     def of(cls, name: str) -> Self | None:
         for pattern, is_list in ((_MANIFEST, False), (_LIST, True)):
-            if found := pattern.fullmatch(name):
-                return cls(uuid=UUID(found["uuid"]), is_list=is_list)
+            if match := pattern.fullmatch(name):
+                return cls(uuid=UUID(match["uuid"]), is_list=is_list)
         return None
 
 

@@ -70,8 +70,8 @@ def _end_of_names(content: bytes, at: int) -> int:
 
 def _number(content: bytes, at: int) -> tuple[int, int]:
     value = 0
-    for place in range(at, min(at + _LONGEST, len(content))):
-        value |= (content[place] & ~_MORE) << 7 * (place - at)
-        if not content[place] & _MORE:
-            return (value >> 1) ^ -(value & 1), place + 1
+    for index in range(at, min(at + _LONGEST, len(content))):
+        value |= (content[index] & ~_MORE) << 7 * (index - at)
+        if not content[index] & _MORE:
+            return (value >> 1) ^ -(value & 1), index + 1
     raise _Ended(at)

@@ -31,21 +31,21 @@ class PropertyChange:
 
 
 def bloom_filters(schema: Schema, properties: Mapping[str, str]) -> dict[int, float]:
-    found: dict[int, float] = {}
+    rates: dict[int, float] = {}
     for key, value in properties.items():
         if key.startswith(ENABLED) and value.strip().lower() == "true":
             name = key.removeprefix(ENABLED)
             if (field_id := _id_of(name, schema)) is not None:
-                found[field_id] = _rate(properties.get(RATE + name))
-    return found
+                rates[field_id] = _rate(properties.get(RATE + name))
+    return rates
 
 
 def filter_properties(schema: Schema, filters: BloomFilters) -> dict[str, str]:
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for field_id, rate in filters.items():
         if name := schema.find_column_name(field_id):
-            found |= {ENABLED + name: "true", RATE + name: repr(rate)}
-    return found
+            properties |= {ENABLED + name: "true", RATE + name: repr(rate)}
+    return properties
 
 
 def changed_properties(
@@ -54,27 +54,27 @@ def changed_properties(
     """Properties follow renamed columns. `wanted` replaces all filters; None leaves them."""
     if wanted is None and before == after:
         return PropertyChange(updates={}, removals=())
-    known = {key: value for key, value in properties.items() if key.startswith(_PREFIXES)}
-    then = dict(_renamed(known, before, after))
+    existing = {key: value for key, value in properties.items() if key.startswith(_PREFIXES)}
+    then = dict(_renamed(existing, before, after))
     if wanted is not None:
         filters = filter_properties(after, wanted)
-        others = {key: value for key, value in then.items() if not key.startswith((ENABLED, RATE))}
-        then = {**others, **filters}
+        rest = {key: value for key, value in then.items() if not key.startswith((ENABLED, RATE))}
+        then = {**rest, **filters}
     return PropertyChange(
-        updates={key: value for key, value in then.items() if known.get(key) != value},
-        removals=tuple(sorted(known.keys() - then.keys())),
+        updates={key: value for key, value in then.items() if existing.get(key) != value},
+        removals=tuple(sorted(existing.keys() - then.keys())),
     )
 
 
 def _renamed(known: Mapping[str, str], before: Schema, after: Schema) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+    renamed: dict[str, str] = {}
     for key, value in known.items():
-        prefix = next(each for each in _PREFIXES if key.startswith(each))
+        prefix = next(candidate for candidate in _PREFIXES if key.startswith(candidate))
         field_id = _id_of(key.removeprefix(prefix), before)
         name = None if field_id is None else after.find_column_name(field_id)
         if name is not None:
-            found[prefix + name] = value
-    return found
+            renamed[prefix + name] = value
+    return renamed
 
 
 def _id_of(name: str, schema: Schema) -> int | None:

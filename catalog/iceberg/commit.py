@@ -112,13 +112,13 @@ def commit(
     `send` raises pyiceberg's exceptions. A final refusal is raised if the table lacks the commit; settle the ranges
     then. Raises ValueError for invalid ranges.
     """
-    wanted = spans(ranges)
-    if not wanted:
+    expected = spans(ranges)
+    if not expected:
         raise ValueError("a commit needs at least one range")
 
     def moved(table: ArchiveTable) -> OffsetsMoved | None:
         check_lineage(table)
-        partitions = _moved(table, wanted)
+        partitions = _moved(table, expected)
         return OffsetsMoved(partitions=partitions) if partitions else None
 
     def attempt(table: ArchiveTable) -> Attempt:

@@ -42,7 +42,7 @@ class CommitAnswer:
 
     @property
     def metadata_files(self) -> Sequence[str]:
-        return [each["metadata-file"] for each in self.told.get("metadata-log") or ()]
+        return [entry["metadata-file"] for entry in self.told.get("metadata-log") or ()]
 
 
 def _is_of_protocol(metadata: dict[str, Any]) -> bool:
@@ -50,7 +50,7 @@ def _is_of_protocol(metadata: dict[str, Any]) -> bool:
     return (
         "table-uuid" in metadata
         and isinstance(properties, dict)
-        and all(isinstance(each, str) for each in properties.values())
+        and all(isinstance(entry, str) for entry in properties.values())
         and isinstance(log, list)
-        and all(isinstance(each, dict) and isinstance(each.get("metadata-file"), str) for each in log)
+        and all(isinstance(entry, dict) and isinstance(entry.get("metadata-file"), str) for entry in log)
     )

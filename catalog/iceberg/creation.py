@@ -94,7 +94,7 @@ def schema_updates(plain: TableMetadata, schema: Schema) -> tuple[TableUpdate, .
     old = plain.schema()
     if old == schema:
         return ()
-    fresh = schema.model_copy(update={"schema_id": 1 + max(known.schema_id for known in plain.schemas)})
+    fresh = schema.model_copy(update={"schema_id": 1 + max(existing.schema_id for existing in plain.schemas)})
     return (AddSchemaUpdate(schema=fresh), SetCurrentSchemaUpdate.model_validate({"schema-id": fresh.schema_id}))
 
 

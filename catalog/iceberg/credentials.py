@@ -73,11 +73,11 @@ def with_own_client(properties: Properties, configured: Properties) -> dict[str,
 def for_clients(properties: Properties, location: str | None) -> dict[str, str]:
     """Catalogs use `adls.sas-token.ACCOUNT.dfs.core.windows.net`, pyarrow `adls.sas-token` and `adls.account-name`."""
     texts = dict(properties)
-    here = _ACCOUNT.match(location or "")
-    wanted = texts.get(ADLS_ACCOUNT_NAME) or (here["account"] if here else None)
+    address = _ACCOUNT.match(location or "")
+    account = texts.get(ADLS_ACCOUNT_NAME) or (address["account"] if address else None)
     for name, value in properties.items():
-        found = _ACCOUNT_SAS.match(name)
-        if found is not None and wanted in (None, found["account"]):
+        match = _ACCOUNT_SAS.match(name)
+        if match is not None and account in (None, match["account"]):
             texts[ADLS_SAS_TOKEN] = value
-            wanted = texts[ADLS_ACCOUNT_NAME] = found["account"]
+            account = texts[ADLS_ACCOUNT_NAME] = match["account"]
     return texts

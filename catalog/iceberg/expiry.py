@@ -48,12 +48,12 @@ def expirable(metadata: TableMetadata, retention: SnapshotRetention, *, now_ms: 
     taken = 0
     going: list[Snapshot] = []
     newest_first = sorted(
-        metadata.snapshots, key=lambda one: (one.sequence_number or 0, one.timestamp_ms), reverse=True
+        metadata.snapshots, key=lambda entry: (entry.sequence_number or 0, entry.timestamp_ms), reverse=True
     )
-    for place, snapshot in enumerate(newest_first):
+    for index, snapshot in enumerate(newest_first):
         taken += _size(snapshot)
-        stays = place < retention.least or (
-            taken <= retention.most_bytes and (place < retention.keep or snapshot.timestamp_ms >= oldest_ms)
+        stays = index < retention.least or (
+            taken <= retention.most_bytes and (index < retention.keep or snapshot.timestamp_ms >= oldest_ms)
         )
         if not stays and is_ours(snapshot) and snapshot.snapshot_id not in needed:
             going.append(snapshot)
@@ -70,7 +70,7 @@ def removal(
     current = AssertRefSnapshotId.model_validate({"ref": MAIN_BRANCH, "snapshot-id": metadata.current_snapshot_id})
     return (
         (AssertTableUUID(uuid=metadata.table_uuid), current),
-        (RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [one.snapshot_id for one in going]}),),
+        (RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [snapshot.snapshot_id for snapshot in going]}),),
     )
 
 
@@ -96,14 +96,14 @@ def _down_to_head(metadata: TableMetadata) -> Iterator[int]:
     if head is not None:
         yield head.snapshot_id
         above = since(metadata, head.snapshot_id)
-        yield from (one.snapshot_id for one in above or ())
+        yield from (snapshot.snapshot_id for snapshot in above or ())
 
 
 def _ancestors(metadata: TableMetadata, snapshot_id: int | None) -> Iterator[int]:
-    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
-    while snapshot_id in known:
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    while snapshot_id in snapshots:
         yield snapshot_id
-        snapshot_id = known[snapshot_id].parent_snapshot_id
+        snapshot_id = snapshots[snapshot_id].parent_snapshot_id
 
 
 def _size(snapshot: Snapshot) -> int:

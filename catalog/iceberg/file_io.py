@@ -106,13 +106,13 @@ class AzureFileIO(PyArrowFileIO):
         return scheme, netloc, netloc.partition("@")[0] + path.removeprefix(netloc)
 
     def _initialize_fs(self, scheme: str, netloc: str | None = None) -> FileSystem:
-        place = _PLACE.match(netloc or "")
-        if place is None:
+        match = _PLACE.match(netloc or "")
+        if match is None:
             return super()._initialize_fs(scheme, netloc)
-        configured = self.properties.setdefault(ADLS_ACCOUNT_NAME, place["account"])
-        if configured != place["account"]:
+        configured = self.properties.setdefault(ADLS_ACCOUNT_NAME, match["account"])
+        if configured != match["account"]:
             raise ValueError(
-                f"the location is in the account {place['account']}, and {ADLS_ACCOUNT_NAME} is {configured}: "
+                f"the location is in the account {match['account']}, and {ADLS_ACCOUNT_NAME} is {configured}: "
                 "its credentials are not for this location"
             )
         return super()._initialize_fs(scheme, netloc)

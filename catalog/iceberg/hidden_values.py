@@ -32,12 +32,16 @@ def hidden_values(
     specs = {spec.spec_id: tuple(_of_spec(metadata, spec)) for spec in metadata.partition_specs}
     snapshot = metadata.current_snapshot()
     used = {metadata.default_spec_id}
-    if snapshot is not None and any(found for spec_id, found in specs.items() if spec_id not in used):
+    if snapshot is not None and any(values for spec_id, values in specs.items() if spec_id not in used):
         listed = manifests(snapshot)
-        used |= {each.partition_spec_id for each in listed if each.has_added_files() or each.has_existing_files()}
+        used |= {
+            manifest.partition_spec_id
+            for manifest in listed
+            if manifest.has_added_files() or manifest.has_existing_files()
+        }
     current = dict.fromkeys(specs.get(metadata.default_spec_id, ()))
-    earlier = dict.fromkeys(one for spec_id, found in specs.items() if spec_id in used for one in found)
-    return (*current, *(replace(one, is_current=False) for one in earlier if one not in current))
+    earlier = dict.fromkeys(value for spec_id, values in specs.items() if spec_id in used for value in values)
+    return (*current, *(replace(value, is_current=False) for value in earlier if value not in current))
 
 
 def _of_spec(metadata: TableMetadata, spec: PartitionSpec) -> Iterator[HiddenValues]:
@@ -46,8 +50,10 @@ def _of_spec(metadata: TableMetadata, spec: PartitionSpec) -> Iterator[HiddenVal
         if field.source_id in NEVER_NEGATIVE:
             continue
         transform = str(field.transform)
-        schemas = [each for each in (metadata.schema(), *metadata.schemas) if field.source_id in each.field_ids]
-        ranges = {found for schema in schemas if (found := _range(transform, schema, field.source_id)) is not None}
+        schemas = [
+            candidate for candidate in (metadata.schema(), *metadata.schemas) if field.source_id in candidate.field_ids
+        ]
+        ranges = {range_ for schema in schemas if (range_ := _range(transform, schema, field.source_id)) is not None}
         for low, high in sorted(ranges):
             name = schemas[0].find_column_name(field.source_id) or field.name
             yield HiddenValues(column=name, transform=transform, low=low, high=high)

@@ -35,7 +35,7 @@ def housekeep(known: ArchiveTable, retention: SnapshotRetention, *, load: Load, 
     going = expirable(before, retention, now_ms=_now_ms())
     if going:
         after = _remove(table, going, load=load, send=send)
-        gone = [*_unreachable(table.io, before, going, after), *(one.manifest_list for one in going)]
+        gone = [*_unreachable(table.io, before, going, after), *(snapshot.manifest_list for snapshot in going)]
         delete_all(table.io, gone, TableObjects.of(load, table))
     return len(going)
 
@@ -49,12 +49,12 @@ def expire(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send: 
     io = table.io
     metadata = table.iceberg.metadata
     before = _manifests(io, metadata, going)
-    gone = {one.snapshot_id for one in going}
+    gone = {expired.snapshot_id for expired in going}
     # A list that can't be read stops it here: later, snapshots would have gone, and their manifests been left behind.
     _manifests(io, metadata, (snapshot for snapshot in metadata.snapshots if snapshot.snapshot_id not in gone))
     after = _remove(table, going, load=load, send=send)
     kept = _manifests(io, metadata, after.snapshots)
-    gone_files = [*sorted(before - kept), *(one.manifest_list for one in going)]
+    gone_files = [*sorted(before - kept), *(expired.manifest_list for expired in going)]
     return delete_all(io, gone_files, TableObjects.of(load, table))
 
 
@@ -65,7 +65,9 @@ def _remove(table: ArchiveTable, going: Sequence[Snapshot], *, load: Load, send:
     except FAILURES:
         now = load()
         left = {snapshot.snapshot_id for snapshot in now.iceberg.metadata.snapshots}
-        if now.last_sequence_number < table.last_sequence_number or any(each.snapshot_id in left for each in going):
+        if now.last_sequence_number < table.last_sequence_number or any(
+            expired.snapshot_id in left for expired in going
+        ):
             raise
         return now.iceberg.metadata
 
@@ -81,7 +83,7 @@ def _unreachable(io: FileIO, before: TableMetadata, gone: Sequence[Snapshot], af
 
 
 def _manifests(io: FileIO, metadata: TableMetadata, snapshots: Iterable[Snapshot]) -> set[str]:
-    return {each.manifest_path for snapshot in snapshots for each in manifests_of(io, metadata, snapshot)}
+    return {manifest.manifest_path for snapshot in snapshots for manifest in manifests_of(io, metadata, snapshot)}
 
 
 def _sequence(snapshot: Snapshot) -> int:

@@ -57,13 +57,13 @@ class Descent(StrEnum):
 
 def head_of(metadata: TableMetadata) -> Head | None:
     text = metadata.properties.get(keys.HEAD)
-    told = [] if text is None else [Head.from_text(text)]
+    recorded = [] if text is None else [Head.from_text(text)]
     seen = (
         Head(snapshot_id=snapshot.snapshot_id, sequence=snapshot.sequence_number or 0)
         for snapshot in metadata.snapshots
         if keys.RANGES in summary_of(snapshot)
     )
-    return max((*told, *seen), key=lambda one: one.sequence, default=None)
+    return max((*recorded, *seen), key=lambda head: head.sequence, default=None)
 
 
 def descent(metadata: TableMetadata, head: Head) -> Descent:
@@ -105,24 +105,24 @@ def _rolled_back(metadata: TableMetadata, topic: str, table: str, *, missing: st
 
 def history(metadata: TableMetadata) -> Iterator[Snapshot]:
     """Newest first, as far as retained."""
-    known = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
+    snapshots = {snapshot.snapshot_id: snapshot for snapshot in metadata.snapshots}
     at = metadata.current_snapshot_id
-    while at is not None and at in known:
-        yield known[at]
-        at = known[at].parent_snapshot_id
+    while at is not None and at in snapshots:
+        yield snapshots[at]
+        at = snapshots[at].parent_snapshot_id
 
 
 def since(metadata: TableMetadata, snapshot_id: int | None) -> tuple[Snapshot, ...] | None:
     """Newest first, without an id since the creation. None if the retained history lacks the ancestor."""
     if snapshot_id is None:
         return _since_creation(metadata)
-    found: list[Snapshot] = []
+    snapshots: list[Snapshot] = []
     for snapshot in history(metadata):
         if snapshot.snapshot_id == snapshot_id:
-            return tuple(found)
-        found.append(snapshot)
-    if found and found[-1].parent_snapshot_id == snapshot_id:  # it expired, and nothing after it did
-        return tuple(found)
+            return tuple(snapshots)
+        snapshots.append(snapshot)
+    if snapshots and snapshots[-1].parent_snapshot_id == snapshot_id:  # it expired, and nothing after it did
+        return tuple(snapshots)
     return None
 
 
@@ -146,7 +146,9 @@ def lacks_columns(metadata: TableMetadata, snapshot: Snapshot) -> bool:
     if schema is None or is_ours(snapshot) or not _is(snapshot, Operation.REPLACE):
         return False
     ids = schema.field_ids
-    return any(not each.field_ids <= ids for each in schema_history(metadata) if each.schema_id != schema.schema_id)
+    return any(
+        not earlier.field_ids <= ids for earlier in schema_history(metadata) if earlier.schema_id != schema.schema_id
+    )
 
 
 def is_ours(snapshot: Snapshot) -> bool:
@@ -164,15 +166,15 @@ def _is(snapshot: Snapshot, operation: Operation) -> bool:
 def set_back(table: ArchiveTable) -> dict[int, list[tuple[int, int]]]:
     """Offsets lost by a rollback: of retained snapshots off main, and all after main's last."""
     metadata = table.iceberg.metadata
-    found = _unreached(metadata)
+    unreached = _unreached(metadata)
     reached: dict[int, int] = {}
     for snapshot in history(metadata):
         for partition, (_, end) in decode_ranges(summary_of(snapshot).get(keys.RANGES, "{}")).items():
             reached[partition] = max(end, reached.get(partition, 0))
     for partition, end in reached.items():
         if (following := table.offsets[partition].next_offset if partition in table.offsets else end) > end:
-            found.setdefault(partition, []).append((end, following))
-    return {partition: joined(spans) for partition, spans in found.items()}
+            unreached.setdefault(partition, []).append((end, following))
+    return {partition: joined(spans) for partition, spans in unreached.items()}
 
 
 def first_archived(metadata: TableMetadata) -> dict[int, int]:
@@ -185,18 +187,18 @@ def first_archived(metadata: TableMetadata) -> dict[int, int]:
 
 
 def _unreached(metadata: TableMetadata) -> dict[int, list[tuple[int, int]]]:
-    reached = {each.snapshot_id for each in history(metadata)}
-    found: dict[int, list[tuple[int, int]]] = {}
+    reached = {reachable.snapshot_id for reachable in history(metadata)}
+    spans: dict[int, list[tuple[int, int]]] = {}
     for snapshot in metadata.snapshots:
         text = summary_of(snapshot).get(keys.RANGES)
         if text is not None and snapshot.snapshot_id not in reached:
             for partition, span in decode_ranges(text).items():
-                found.setdefault(partition, []).append(span)
-    return found
+                spans.setdefault(partition, []).append(span)
+    return spans
 
 
 def _listed(spans: Mapping[int, Iterable[tuple[int, int]]]) -> str:
     return "; ".join(
-        f"partition {partition} " + ", ".join(f"[{start}, {end})" for start, end in joined(those))
-        for partition, those in sorted(spans.items())
+        f"partition {partition} " + ", ".join(f"[{start}, {end})" for start, end in joined(ranges))
+        for partition, ranges in sorted(spans.items())
     )

@@ -22,23 +22,23 @@ def table_of(text: str, known: Table | None = None) -> TableResponse:
     Raises ValidationError for anything but an answer of the REST protocol.
     """
     with suppress(ValueError):
-        told = json.loads(text)
-        metadata = told.get("metadata") if isinstance(told, dict) else None
+        answer = json.loads(text)
+        metadata = answer.get("metadata") if isinstance(answer, dict) else None
         if isinstance(metadata, dict):
-            if known is not None and known.metadata_location and _is_of(told, metadata, known):
-                return TableResponse.model_validate({**told, "metadata": known.metadata})
-            return TableResponse.model_validate({**told, "metadata": _with_kept_schemas(metadata)})
+            if known is not None and known.metadata_location and _is_of(answer, metadata, known):
+                return TableResponse.model_validate({**answer, "metadata": known.metadata})
+            return TableResponse.model_validate({**answer, "metadata": _with_kept_schemas(metadata)})
     return TableResponse.model_validate_json(text)
 
 
 def _is_of(told: Mapping[str, Any], metadata: Mapping[str, Any], known: Table) -> bool:
     """Some catalogs number metadata files per table, so locations repeat."""
-    here = known.metadata
+    current = known.metadata
     return (
         told.get("metadata-location") == known.metadata_location
-        and metadata.get("table-uuid") == str(here.table_uuid)
-        and metadata.get("last-updated-ms") == here.last_updated_ms
-        and metadata.get("current-snapshot-id") in {here.current_snapshot_id, here.current_snapshot_id or -1}
+        and metadata.get("table-uuid") == str(current.table_uuid)
+        and metadata.get("last-updated-ms") == current.last_updated_ms
+        and metadata.get("current-snapshot-id") in {current.current_snapshot_id, current.current_snapshot_id or -1}
     )
 
 

@@ -70,26 +70,26 @@ def manifest_list(io: FileIO, path: str) -> list[ManifestFile]:
     content = whole(io, path)
     records = records_of(content, path)
     try:
-        found = ManifestListFile.read(cast("InputFile", BytesFile(content)))
+        manifests = ManifestListFile.read(cast("InputFile", BytesFile(content)))
     except UNREADABLE as error:
         msg = "a manifest list can't be read; restore it from a backup or the store's versions"
         raise MetadataDamaged(msg, file=path, cause=str(error)) from error
-    if len(found) != records:
-        raise _cut_short(path, manifests=len(found), counted=records)
-    return found
+    if len(manifests) != records:
+        raise _cut_short(path, manifests=len(manifests), counted=records)
+    return manifests
 
 
 def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> list[ManifestFile]:
     """Raises MetadataDamaged if the list is truncated, and errors of `io`."""
-    found = manifest_list(io, snapshot.manifest_list)
-    told = summary_of(snapshot)
-    created, kept = _number(told, CREATED), _number(told, KEPT)
+    manifests = manifest_list(io, snapshot.manifest_list)
+    summary = summary_of(snapshot)
+    created, kept = _number(summary, CREATED), _number(summary, KEPT)
     if created is not None and kept is not None:
-        if len(found) < created + kept:
-            raise _cut_short(snapshot.manifest_list, manifests=len(found), counted=created + kept)
-        return found
-    lacking = _lacking(found, told)
-    if lacking and (sure := _sure(lacking, found, io, metadata, snapshot)):
+        if len(manifests) < created + kept:
+            raise _cut_short(snapshot.manifest_list, manifests=len(manifests), counted=created + kept)
+        return manifests
+    lacking = _lacking(manifests, summary)
+    if lacking and (sure := _sure(lacking, manifests, io, metadata, snapshot)):
         raise MetadataDamaged(
             "a manifest list has fewer files than its snapshot's totals say: it was cut short, and files would "
             "be missed in silence, or the engine that wrote the snapshot counted wrong. If the store has a "
@@ -100,7 +100,7 @@ def manifests_of(io: FileIO, metadata: TableMetadata, snapshot: Snapshot) -> lis
             snapshot=snapshot.snapshot_id,
             **{f"{name} too few": count for name, count in sure.items()},
         )
-    return found
+    return manifests
 
 
 def manifest_content(io: FileIO, manifest: ManifestFile) -> bytes:
@@ -115,12 +115,12 @@ def entries_of(io: FileIO, manifest: ManifestFile, *, only_live: bool = True) ->
     """Raises MetadataDamaged if live entries are missing."""
     content = manifest_content(io, manifest)
     try:
-        found = manifest.fetch_manifest_entry(cast("FileIO", _OneFile(content)), discard_deleted=only_live)
+        entries = manifest.fetch_manifest_entry(cast("FileIO", _OneFile(content)), discard_deleted=only_live)
     except UNREADABLE as error:
         msg = "a manifest can't be read; restore it from a backup or the store's versions"
         raise MetadataDamaged(msg, file=manifest.manifest_path, cause=str(error)) from error
-    check_entries(manifest, sum(each.status != ManifestEntryStatus.DELETED for each in found))
-    return found
+    check_entries(manifest, sum(entry.status != ManifestEntryStatus.DELETED for entry in entries))
+    return entries
 
 
 def check_entries(manifest: ManifestFile, live: int) -> None:
@@ -169,12 +169,12 @@ def _lacking_before(names: Iterable[str], io: FileIO, metadata: TableMetadata, s
     parent = None if snapshot.parent_snapshot_id is None else metadata.snapshot_by_id(snapshot.parent_snapshot_id)
     if parent is None:
         return {}
-    told = summary_of(parent)
+    summary = summary_of(parent)
     try:
-        lacking = _lacking(manifest_list(io, parent.manifest_list), told)
+        lacking = _lacking(manifest_list(io, parent.manifest_list), summary)
     except (FileNotFoundError, MetadataDamaged):
         return {}
-    return {name: lacking.get(name, 0) for name in names if _number(told, name) is not None}
+    return {name: lacking.get(name, 0) for name in names if _number(summary, name) is not None}
 
 
 def _number(told: Mapping[str, str], name: str) -> int | None:

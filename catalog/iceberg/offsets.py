@@ -14,7 +14,7 @@ from catalog.model import PartitionOffset, TranslatedRange
 
 
 def encode_offsets(offsets: Mapping[int, PartitionOffset]) -> str:
-    plain = {str(partition): [one.next_offset, one.leader_epoch] for partition, one in sorted(offsets.items())}
+    plain = {str(partition): [offset.next_offset, offset.leader_epoch] for partition, offset in sorted(offsets.items())}
     return json.dumps(plain, separators=(",", ":"))
 
 
@@ -35,7 +35,7 @@ def decode_offsets(text: str) -> dict[int, PartitionOffset]:
 
 def encode_first_offsets(first: Mapping[int, int]) -> str:
     """`archiver.first-offsets`: `{"<partition>":<offset>,…}`."""
-    return json.dumps({str(each): offset for each, offset in sorted(first.items())}, separators=(",", ":"))
+    return json.dumps({str(partition): offset for partition, offset in sorted(first.items())}, separators=(",", ":"))
 
 
 def decode_first_offsets(text: str) -> dict[int, int]:
@@ -61,10 +61,10 @@ def decode_ranges(text: str) -> dict[int, tuple[int, int]]:
 
 def encode_spans(ranges: Sequence[TranslatedRange]) -> str:
     """`archiver.lost` of a summary: `{"<partition>":[<start>,<end>,<start>,<end>…],…}`, gaps allowed."""
-    found: dict[str, list[int]] = {}
-    for one in in_order(ranges):
-        found.setdefault(str(one.partition), []).extend((one.start_offset, one.end_offset))
-    return json.dumps(found, separators=(",", ":"))
+    edges: dict[str, list[int]] = {}
+    for range_ in in_order(ranges):
+        edges.setdefault(str(range_.partition), []).extend((range_.start_offset, range_.end_offset))
+    return json.dumps(edges, separators=(",", ":"))
 
 
 def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
@@ -78,24 +78,24 @@ def decode_spans(text: str) -> tuple[tuple[int, int, int], ...]:
 
 def spans(ranges: Sequence[TranslatedRange]) -> dict[int, tuple[int, int]]:
     """Raises ValueError for gaps or overlaps."""
-    found: dict[int, tuple[int, int]] = {}
-    for partition, group in groupby(in_order(ranges), key=lambda one: one.partition):
+    covered: dict[int, tuple[int, int]] = {}
+    for partition, group in groupby(in_order(ranges), key=lambda range_: range_.partition):
         chain = tuple(group)
         for before, after in pairwise(chain):
             if before.end_offset != after.start_offset:
                 raise ValueError(f"ranges of partition {partition} are no chain: {before.span} then {after.span}")
-        found[partition] = (chain[0].start_offset, chain[-1].end_offset)
-    return found
+        covered[partition] = (chain[0].start_offset, chain[-1].end_offset)
+    return covered
 
 
 def in_order(ranges: Sequence[TranslatedRange]) -> tuple[TranslatedRange, ...]:
-    return tuple(sorted(ranges, key=lambda one: (one.partition, one.start_offset)))
+    return tuple(sorted(ranges, key=lambda range_: (range_.partition, range_.start_offset)))
 
 
 def advance(offsets: Mapping[int, PartitionOffset], ranges: Sequence[TranslatedRange]) -> dict[int, PartitionOffset]:
     after = dict(offsets)
-    for one in in_order(ranges):
-        before = after.get(one.partition)
-        epoch = max(one.leader_epoch, before.leader_epoch if before else -1)
-        after[one.partition] = PartitionOffset(next_offset=one.end_offset, leader_epoch=epoch)
+    for range_ in in_order(ranges):
+        before = after.get(range_.partition)
+        epoch = max(range_.leader_epoch, before.leader_epoch if before else -1)
+        after[range_.partition] = PartitionOffset(next_offset=range_.end_offset, leader_epoch=epoch)
     return after

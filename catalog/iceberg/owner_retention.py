@@ -54,7 +54,9 @@ class OwnerRetention:
             for snapshot in metadata.snapshots
             if self.age_ms is not None and snapshot.timestamp_ms >= now_ms - self.age_ms
         )
-        newest = (one.snapshot_id for one in islice(history(metadata), min(max(0, self.least or 0), sys.maxsize)))
+        newest = (
+            ancestor.snapshot_id for ancestor in islice(history(metadata), min(max(0, self.least or 0), sys.maxsize))
+        )
         return frozenset((*young, *newest))
 
 

@@ -54,12 +54,12 @@ def _of_snapshots(table: ArchiveTable, retention: SnapshotRetention) -> Iterator
     for key, value in owner.unreadable.items():
         yield f"`{key}` is {value!r}, which is no number: no snapshot expires until it is one"
     if owner.age_ms is not None:
-        told = f"`{MAX_AGE}` is {owner.age_ms} ({_seconds(owner.age_ms / 1_000)}) and `snapshot_retention` is"
-        told = f"{told} {_seconds(retention.seconds)}"
+        message = f"`{MAX_AGE}` is {owner.age_ms} ({_seconds(owner.age_ms / 1_000)}) and `snapshot_retention` is"
+        message = f"{message} {_seconds(retention.seconds)}"
         if owner.age_ms > retention.seconds * 1_000:
-            yield f"{told}: the table's property wins, as it keeps snapshots longer"
+            yield f"{message}: the table's property wins, as it keeps snapshots longer"
         elif owner.age_ms < retention.seconds * 1_000:
-            yield f"{told}: `snapshot_retention` wins, as it keeps snapshots longer"
+            yield f"{message}: `snapshot_retention` wins, as it keeps snapshots longer"
     if owner.least is not None and owner.least > retention.keep:
         yield (
             f"`{MIN_SNAPSHOTS}` is {owner.least}, and the archiver keeps the newest {retention.keep} snapshots that are"

@@ -66,14 +66,14 @@ def partitioning_for(
         if (field.field_id, term.transform) not in kept:
             _check_new(term, field)
         column = PartitionColumn(_name(term, field.field_id, schema, columns), term.transform, field.field_id)
-        for other in columns:
-            if other.source_id == column.source_id and (
-                other.transform == column.transform or (is_time(other.transform) and is_time(column.transform))
+        for existing in columns:
+            if existing.source_id == column.source_id and (
+                existing.transform == column.transform or (is_time(existing.transform) and is_time(column.transform))
             ):
                 raise UnfitPartitioning(
                     "The table would be partitioned twice by the same column: leave one of them out",
                     partition_by=str(term),
-                    also=f"{other.transform} of the same column",
+                    also=f"{existing.transform} of the same column",
                 )
         columns.append(column)
     return Partitioning(tuple(columns))
@@ -140,8 +140,8 @@ def _expected(metadata: TableMetadata, current: Partitioning) -> Partitioning | 
 def _alter_statements(schema: Schema, current: Partitioning, expected: Partitioning, table: str) -> list[str]:
     """Empty if a column is gone. All fields from the first different one on are dropped and added."""
     same = 0
-    for here, there in zip(current.columns, expected.columns, strict=False):
-        if here != there:
+    for old, new in zip(current.columns, expected.columns, strict=False):
+        if old != new:
             break
         same += 1
     changes = [f"DROP PARTITION FIELD {_quoted(column.name)}" for column in current.columns[same:]]
@@ -177,12 +177,12 @@ def iceberg_spec(
     partitioning: Partitioning, *, known: Iterable[PartitionField] = (), last_id: int = 0
 ) -> PartitionSpec:
     """`known` fields of earlier specs keep id and name."""
-    there = {(each.source_id, str(each.transform)): each for each in known}
-    taken = {each.name.lower() for each in there.values()}
+    existing = {(entry.source_id, str(entry.transform)): entry for entry in known}
+    taken = {entry.name.lower() for entry in existing.values()}
     free = max(last_id, PARTITION_FIELD_ID_START - 1)
     fields: list[PartitionField] = []
     for column in partitioning.columns:
-        field = there.get((column.source_id, column.transform))
+        field = existing.get((column.source_id, column.transform))
         if field is None:
             free += 1
             field = PartitionField(
@@ -218,8 +218,8 @@ def tuple_of(values: Sequence[Any], spec: PartitionSpec, schema: Schema) -> Part
     kinds = (
         cast("PrimitiveType", field.transform.result_type(schema.find_type(field.source_id))) for field in spec.fields
     )
-    found = (None if value is None else to_bytes(kind, value) for kind, value in zip(kinds, values, strict=True))
-    return PartitionTuple(partitioning_of(spec).by, tuple(found))
+    encoded = (None if value is None else to_bytes(kind, value) for kind, value in zip(kinds, values, strict=True))
+    return PartitionTuple(partitioning_of(spec).by, tuple(encoded))
 
 
 def _widened(kind: PrimitiveType, value: bytes) -> PrimitiveType:
@@ -227,14 +227,14 @@ def _widened(kind: PrimitiveType, value: bytes) -> PrimitiveType:
 
 
 def source_ids(metadata: TableMetadata) -> frozenset[int]:
-    wanted = {field.source_id for spec in metadata.partition_specs for field in spec.fields}
-    found: set[int] = set()
-    for field_id in wanted:
+    sources = {field.source_id for spec in metadata.partition_specs for field in spec.fields}
+    ids: set[int] = set()
+    for field_id in sources:
         for schema in reversed(metadata.schemas):
             if path := _ids_to(field_id, schema.fields):
-                found.update(path)
+                ids.update(path)
                 break
-    return frozenset(found)
+    return frozenset(ids)
 
 
 def _ids_to(field_id: int, fields: Iterable[NestedField]) -> tuple[int, ...]:
@@ -250,38 +250,38 @@ def _source(term: PartitionTerm, schema: Schema, source: PartitionSource, earlie
     path = term.source
     if path is None:
         path = names.INGEST_TIMESTAMP if source == "flat" else f"{names.KAFKA}.{names.INGEST_TIMESTAMP}"
-    found = _field_at(term, path, schema)
-    for each in earlier:
-        if found is not None:
+    field = _field_at(term, path, schema)
+    for older in earlier:
+        if field is not None:
             break
-        before = _field_at(term, path, each)
+        before = _field_at(term, path, older)
         if before is not None and before.field_id in schema.field_ids:
-            found = schema.find_field(before.field_id)
-    if found is None:
+            field = schema.find_field(before.field_id)
+    if field is None:
         raise UnfitPartitioning(
             "The table can't be partitioned by a column that it doesn't have: name one of key, val or kafka with its "
             "whole path, as `archiver schema show` lists them",
             partition_by=str(term),
             column=path,
         )
-    return found
+    return field
 
 
 def _field_at(term: PartitionTerm, path: str, schema: Schema) -> NestedField | None:
     fields: tuple[NestedField, ...] = schema.fields
     *above, last = path.split(".")
     for step in above:
-        found = next((field for field in fields if field.name == step), None)
-        if found is None:
+        child = next((field for field in fields if field.name == step), None)
+        if child is None:
             return None
-        if not isinstance(found.field_type, StructType):
+        if not isinstance(child.field_type, StructType):
             raise UnfitPartitioning(
                 "Iceberg partitions by single values: a column inside a list or map, or below a value, can't be one",
                 partition_by=str(term),
                 column=step,
-                type=str(found.field_type),
+                type=str(child.field_type),
             )
-        fields = found.field_type.fields
+        fields = child.field_type.fields
     return next((field for field in fields if field.name == last), None)
 
 
@@ -342,11 +342,11 @@ def _name(term: PartitionTerm, source_id: int, schema: Schema, others: Sequence[
     else:
         path = "_".join(step.strip("_") or step for step in term.source.split("."))
     base = f"{path}{transform.suffix}"
-    return _unused(base, {field.name.lower() for field in schema.fields} | {each.name.lower() for each in others})
+    return _unused(base, {field.name.lower() for field in schema.fields} | {column.name.lower() for column in others})
 
 
 def _unused(name: str, taken: Collection[str]) -> str:
-    found, number = name, 2
-    while found.lower() in taken:
-        found, number = f"{name}_{number}", number + 1
-    return found
+    candidate, number = name, 2
+    while candidate.lower() in taken:
+        candidate, number = f"{name}_{number}", number + 1
+    return candidate

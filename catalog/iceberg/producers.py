@@ -47,14 +47,14 @@ class _Sound(_Producer):
             by_spec[file.spec_id].append(file)
         self._added_data_files = by_spec.pop(self._transaction.table_metadata.default_spec_id, [])
         try:
-            others = [self._added_manifest(spec_id, files) for spec_id, files in sorted(by_spec.items())]
-            found = [*others, *self._with_older()]
+            fresh = [self._added_manifest(spec_id, files) for spec_id, files in sorted(by_spec.items())]
+            manifests = [*fresh, *self._with_older()]
         finally:
             self._added_data_files = added
-        self._check_complete(found)
-        created = sum(each.added_snapshot_id == self._snapshot_id for each in found)
-        self._listed = created, len(found) - created
-        return found
+        self._check_complete(manifests)
+        created = sum(manifest.added_snapshot_id == self._snapshot_id for manifest in manifests)
+        self._listed = created, len(manifests) - created
+        return manifests
 
     def _with_older(self) -> list[ManifestFile]:
         return super()._manifests()
@@ -69,8 +69,8 @@ class _Sound(_Producer):
         before, after = _live(self._before), _live(manifests)
         expected = before + len(self._added_data_files) - self._gone
         if after < expected:
-            for each in self._before:
-                entries_of(self._io, each)
+            for manifest in self._before:
+                entries_of(self._io, manifest)
             raise MetadataDamaged(
                 "the new snapshot would lack files of the one before: nothing was committed; have `archiver verify` "
                 "look at the table",
@@ -124,15 +124,15 @@ class _MergeAppend(_Sound, _MergeAppendFiles):
         return self._process_manifests(added + self._existing_manifests())
 
     def _existing_manifests(self) -> list[ManifestFile]:
-        return [each for each in self._before if each.has_added_files() or each.has_existing_files()]
+        return [manifest for manifest in self._before if manifest.has_added_files() or manifest.has_existing_files()]
 
 
 class _Overwrite(_Sound, _OverwriteFiles):
     def _deleted_entries(self) -> list[ManifestEntry]:
         """Without bounds, which may have erased keys and values."""
-        found = [_without_bounds(entry) for entry in super()._deleted_entries()]
-        self._gone = len(found)
-        return found
+        entries = [_without_bounds(entry) for entry in super()._deleted_entries()]
+        self._gone = len(entries)
+        return entries
 
 
 def _live(manifests: Iterable[ManifestFile]) -> int:

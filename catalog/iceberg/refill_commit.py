@@ -91,14 +91,14 @@ def _told(refill: Refill) -> str:
 
 
 def _edges(ranges: Sequence[OffsetRange]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    by_partition: dict[str, list[int]] = {}
     for offsets in sorted(ranges):
-        edges = found.setdefault(str(offsets.partition), [])
+        edges = by_partition.setdefault(str(offsets.partition), [])
         if edges and edges[-1] == offsets.first:
             edges[-1] = offsets.end
         else:
             edges.extend((offsets.first, offsets.end))
-    return found
+    return by_partition
 
 
 def _digest(files: Sequence[DataFileInfo]) -> dict[str, str]:

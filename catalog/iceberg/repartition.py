@@ -31,12 +31,12 @@ KEPT_CHANGES: Final = 16
 
 def is_partitioned(table: ArchiveTable, wanted: Partitioning) -> bool:
     metadata = table.iceberg.metadata
-    found = spec_by(metadata, wanted.by)
-    told = metadata.properties.get(PARTITIONED_BY)
+    spec = spec_by(metadata, wanted.by)
+    recorded = metadata.properties.get(PARTITIONED_BY)
     return (
-        found is not None
-        and found.spec_id == metadata.default_spec_id
-        and told == (None if wanted.is_time_alone else wanted.by)
+        spec is not None
+        and spec.spec_id == metadata.default_spec_id
+        and recorded == (None if wanted.is_time_alone else wanted.by)
     )
 
 
@@ -56,19 +56,19 @@ def repartition_updates(
         AssertDefaultSpecId.model_validate({"default-spec-id": metadata.default_spec_id}),
         AssertLastAssignedPartitionId.model_validate({"last-assigned-partition-id": metadata.last_partition_id}),
     )
-    known = spec_by(metadata, wanted.by)
+    existing = spec_by(metadata, wanted.by)
     updates: list[TableUpdate] = []
-    if known is None:
+    if existing is None:
         fields = [field for spec in metadata.partition_specs for field in spec.fields]
         spec = iceberg_spec(wanted, known=fields, last_id=metadata.last_partition_id or 0)
         number = 1 + max(spec.spec_id for spec in metadata.partition_specs)
         updates.append(AddPartitionSpecUpdate(spec=spec.model_copy(update={"spec_id": number})))
-    chosen = NEWEST if known is None else known.spec_id
+    chosen = NEWEST if existing is None else existing.spec_id
     updates.append(SetDefaultSpecUpdate.model_validate({"spec-id": chosen}))
-    told = {REPARTITIONED: " ".join((change_id, *changes_of(table))[:KEPT_CHANGES])}
+    properties = {REPARTITIONED: " ".join((change_id, *changes_of(table))[:KEPT_CHANGES])}
     if not wanted.is_time_alone:
-        told[PARTITIONED_BY] = wanted.by
-    updates.append(SetPropertiesUpdate(updates=told))
+        properties[PARTITIONED_BY] = wanted.by
+    updates.append(SetPropertiesUpdate(updates=properties))
     if wanted.is_time_alone and PARTITIONED_BY in metadata.properties:
         updates.append(RemovePropertiesUpdate(removals=[PARTITIONED_BY]))
     return requirements, tuple(updates)

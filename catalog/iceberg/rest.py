@@ -126,13 +126,13 @@ class BoundedRestCatalog(RestCatalog):
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
         """Reuse parts of `known`. With it, a server error is retried once."""
         if SNAPSHOT_LOADING_MODE in self.properties:
-            found: Table = super().load_table(identifier)
-            return found
+            table: Table = super().load_table(identifier)
+            return table
         self._check_endpoint(Capability.V1_LOAD_TABLE)
-        place = self.url(Endpoints.load_table, prefixed=True, **self._split_identifier_for_path(identifier))
-        answer = self._session.get(place)
+        url = self.url(Endpoints.load_table, prefixed=True, **self._split_identifier_for_path(identifier))
+        answer = self._session.get(url)
         if known is not None and answer.status_code >= _SERVER_ERROR:
-            answer = self._session.get(place)
+            answer = self._session.get(url)
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:
@@ -151,12 +151,12 @@ class BoundedRestCatalog(RestCatalog):
         *namespace, name = table.name()
         identifier = TableIdentifier.model_validate({"namespace": namespace, "name": name})
         request = CommitTableRequest(identifier=identifier, requirements=requirements, updates=updates)
-        place = self.url(Endpoints.update_table, prefixed=True, **self._split_identifier_for_path(identifier))
+        url = self.url(Endpoints.update_table, prefixed=True, **self._split_identifier_for_path(identifier))
         headers = self._session.headers
         if token := table.config.get(TOKEN):
             headers[AUTHORIZATION_HEADER] = f"{BEARER_PREFIX} {token}"
         text = commit_text(request, table, renumbers=self.properties.get(_IS_NESSIE) == "true")
-        answer = self._session.post(place, data=text.encode(), headers=headers)
+        answer = self._session.post(url, data=text.encode(), headers=headers)
         try:
             answer.raise_for_status()
         except requests.HTTPError as error:
@@ -224,7 +224,7 @@ def _once_for_each_server(session: requests.Session) -> Callable[..., dict[str, 
     Settings of a single request aren't cached. `ssl.cabundle` wins over REQUESTS_CA_BUNDLE.
     """
     merge = session.merge_environment_settings
-    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    cached: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def merged(url: str, proxies: Any, stream: Any, verify: Any, cert: Any) -> dict[str, Any]:
         if verify is None and isinstance(session.verify, str):
@@ -232,9 +232,9 @@ def _once_for_each_server(session: requests.Session) -> Callable[..., dict[str, 
         if proxies:
             return merge(url, proxies, stream, verify, cert)
         key = (*urlsplit(url)[:2], stream, verify, cert)
-        if key not in found:
-            found[key] = merge(url, {}, stream, verify, cert)
-        return dict(found[key])
+        if key not in cached:
+            cached[key] = merge(url, {}, stream, verify, cert)
+        return dict(cached[key])
 
     return merged
 
@@ -259,7 +259,7 @@ def in_our_words(uri: str, table: str | None = None) -> Iterator[None]:
         msg = f"the catalog gave no answer: {_said(error)}. Is it running, and is catalog.uri right?"
         raise CatalogUnreachable(msg, **where) from error
     except ValidationError as error:
-        if unknown := sorted({str(each["input"]) for each in error.errors() if _UNKNOWN_TYPE in each["msg"]}):
+        if unknown := sorted({str(detail["input"]) for detail in error.errors() if _UNKNOWN_TYPE in detail["msg"]}):
             raise unreadable_types(unknown, **where) from error
         msg = "the catalog's answer is not one of the Iceberg REST protocol: is catalog.uri right?"
         raise CatalogUnreachable(msg, **where, errors=error.error_count()) from error

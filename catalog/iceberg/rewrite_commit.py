@@ -80,7 +80,7 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
     properties = evolve(transaction, table, change)
     if rewrite.first_offsets:
         before = table.first_offsets
-        moved = {each: max(offset, before.get(each, 0)) for each, offset in rewrite.first_offsets.items()}
+        moved = {item: max(offset, before.get(item, 0)) for item, offset in rewrite.first_offsets.items()}
         properties[keys.FIRST_OFFSETS] = encode_first_offsets({**before, **moved})
     old = data_files(table, set(rewrite.old_paths))
     summary = {keys.COMMIT_ID: rewrite.commit_id, keys.REWRITE: rewrite.reason, **_told(rewrite)}
@@ -89,11 +89,11 @@ def prepare_rewrite(table: ArchiveTable, *, rewrite: Rewrite, change: SchemaChan
         # The head before has the records that go. Its snapshot would never expire in a topic without new records.
         properties[keys.HEAD] = head_text(table, producer)
     for group in rewrite.groups:
-        there = [old[path] for path in group.paths]
-        for each in there:
-            producer.delete_data_file(each)
+        replaced = [old[path] for path in group.paths]
+        for item in replaced:
+            producer.delete_data_file(item)
         for file in group.files:
-            entry = _place(file.file, there)
+            entry = _place(file.file, replaced)
             producer.append_data_file(
                 data_file(table, file.file, instead_of=entry, is_staged=False, is_sorted=file.is_sorted)
             )
@@ -111,7 +111,9 @@ def data_files(table: ArchiveTable, paths: set[str]) -> dict[str, DataFile]:
 
 
 def _place(file: DataFileInfo, old: Sequence[DataFile]) -> DataFile | None:
-    places = {(each.spec_id, tuple(each.partition[at] for at in range(len(each.partition)))) for each in old}
+    places = {
+        (replaced.spec_id, tuple(replaced.partition[at] for at in range(len(replaced.partition)))) for replaced in old
+    }
     return old[0] if file.partition.by is None and len(places) == 1 else None
 
 
@@ -121,8 +123,8 @@ def _told(rewrite: Rewrite) -> dict[str, str]:
         keys.ERASED_ROWS: sum(span.erased for span in spans),
         keys.RETIRED_ROWS: sum(span.retired for span in spans),
     }
-    told = {key: str(rows) for key, rows in left_out.items() if rows}
+    summary = {key: str(rows) for key, rows in left_out.items() if rows}
     digest = add_digests(file.digest for file in rewrite.new_files)
     if digest is None:
-        return told
-    return {**told, keys.REWRITTEN_DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}
+        return summary
+    return {**summary, keys.REWRITTEN_DIGEST: digest, keys.DIGEST_ALGORITHM: DIGEST_ALGORITHM}

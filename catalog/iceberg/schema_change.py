@@ -95,9 +95,9 @@ def check_new_ids(change: SchemaChange, *, last_field_id: int, last_column_id: i
 def _merge_fields(
     ours: tuple[NestedField, ...], current: tuple[NestedField, ...], owned: frozenset[int]
 ) -> tuple[NestedField, ...]:
-    there = {field.field_id: field for field in current}
-    wanted = {field.field_id for field in ours} | owned
-    foreign = tuple(field for field in current if field.field_id not in wanted)
+    by_id = {field.field_id: field for field in current}
+    expected = {field.field_id for field in ours} | owned
+    foreign = tuple(field for field in current if field.field_id not in expected)
     taken = {field.name.lower() for field in (*ours, *foreign)}
     foreign_names = {field.name.lower() for field in foreign}
     merged = []
@@ -105,32 +105,32 @@ def _merge_fields(
         name = field.name
         while name.lower() in foreign_names or (name != field.name and name.lower() in taken):
             name = f"{name}_{field.field_id}"
-        kind = _merge_types(field, there[field.field_id], owned) if field.field_id in there else field.field_type
+        kind = _merge_types(field, by_id[field.field_id], owned) if field.field_id in by_id else field.field_type
         merged.append(field.model_copy(update={"name": name, "field_type": kind}))
     return (*merged, *foreign)
 
 
 def _merge_types(ours: NestedField, current: NestedField, owned: frozenset[int]) -> IcebergType:
-    wanted, found = ours.field_type, current.field_type
-    match wanted, found:
+    expected, existing = ours.field_type, current.field_type
+    match expected, existing:
         case StructType(), StructType():
-            return StructType(*_merge_fields(wanted.fields, found.fields, owned))
-        case ListType(), ListType() if wanted.element_id == found.element_id:
-            element = _merge_types(wanted.element_field, found.element_field, owned)
-            return ListType(wanted.element_id, element, wanted.element_required)
-        case MapType(), MapType() if (wanted.key_id, wanted.value_id) == (found.key_id, found.value_id):
-            value = _merge_types(wanted.value_field, found.value_field, owned)
-            return MapType(wanted.key_id, wanted.key_type, wanted.value_id, value, wanted.value_required)
-        case _ if wanted == found or _widens(found, wanted):
-            return wanted
-        case _ if _widens(wanted, found):
-            return found
+            return StructType(*_merge_fields(expected.fields, existing.fields, owned))
+        case ListType(), ListType() if expected.element_id == existing.element_id:
+            element = _merge_types(expected.element_field, existing.element_field, owned)
+            return ListType(expected.element_id, element, expected.element_required)
+        case MapType(), MapType() if (expected.key_id, expected.value_id) == (existing.key_id, existing.value_id):
+            value = _merge_types(expected.value_field, existing.value_field, owned)
+            return MapType(expected.key_id, expected.key_type, expected.value_id, value, expected.value_required)
+        case _ if expected == existing or _widens(existing, expected):
+            return expected
+        case _ if _widens(expected, existing):
+            return existing
     raise SchemaConflict(
         "a column's type was changed by others so that ours no longer fits: change it back",
         column=current.name,
         field_id=ours.field_id,
-        table_type=str(found),
-        our_type=str(wanted),
+        table_type=str(existing),
+        our_type=str(expected),
     )
 
 

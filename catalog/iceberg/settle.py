@@ -57,19 +57,19 @@ def settle(table: ArchiveTable, ranges: Sequence[TranslatedRange], *, after_roll
     landed: list[Landed] = []
     refused: list[Refused] = []
     waiting: list[TranslatedRange] = []
-    for partition, group in groupby(in_order(ranges), key=lambda one: one.partition):
+    for partition, group in groupby(in_order(ranges), key=lambda range_: range_.partition):
         end = offsets[partition].next_offset if partition in offsets else None
         follows_refused = False
-        for one in group:
-            match _fate(one, end, history, follows_refused=follows_refused):
+        for range_ in group:
+            match _fate(range_, end, history, follows_refused=follows_refused):
                 case Landed() as fate:
                     landed.append(fate)
                 case Refused() as fate:
                     refused.append(fate)
                     follows_refused = True
                 case None:
-                    waiting.append(one)
-                    end = one.end_offset
+                    waiting.append(range_)
+                    end = range_.end_offset
     return Settled(landed=tuple(landed), refused=tuple(refused), waiting=tuple(waiting))
 
 
@@ -87,10 +87,10 @@ def _fate(
     if snapshot is None:
         return Landed(range=one, commit_id=None)
     commit_id = summary_of(snapshot).get(keys.COMMIT_ID)
-    there = [file.path in history.added_paths(snapshot) for file in one.files]
-    if all(there):
+    present = [file.path in history.added_paths(snapshot) for file in one.files]
+    if all(present):
         return Landed(range=one, commit_id=commit_id, snapshot_id=snapshot.snapshot_id)
-    if any(there):
+    if any(present):
         raise TableError(
             "a snapshot has only some files of a range, which are committed together or not at all: somebody changed"
             " its metadata. Nothing was changed; restore the table",

@@ -175,10 +175,10 @@ class TableCatalog:
         """Return topics by table."""
         with in_our_words(self._uri, namespace):
             try:
-                found = [".".join(identifier) for identifier in self._rest.list_tables(namespace)]
+                names = [".".join(identifier) for identifier in self._rest.list_tables(namespace)]
             except NoSuchNamespaceError:
                 return {}
-            topics = {name: self._rest.load_table(name).properties.get(TOPIC) for name in found}
+            topics = {name: self._rest.load_table(name).properties.get(TOPIC) for name in names}
         return {name: topic for name, topic in topics.items() if topic}
 
     def ensure(
@@ -194,10 +194,10 @@ class TableCatalog:
 
         Raises UnfitPartitioning if the columns can't be partitioned so.
         """
-        found = self._loaded(topic, adopts=adopts)
-        if found is not None:
-            check_field_ids(found.iceberg, change.schema, is_made=False)
-            return found
+        existing = self._loaded(topic, adopts=adopts)
+        if existing is not None:
+            check_field_ids(existing.iceberg, change.schema, is_made=False)
+            return existing
         terms = (PartitionTerm(partition_by, None),) if isinstance(partition_by, str) else partition_by
         new = self._new_table(topic, change, partitioning_for(terms, change.schema, partition_source), partition_source)
         lost: TableError | None = None

@@ -77,7 +77,7 @@ class ViewCatalog:
         with in_our_words(self._uri, ".".join(name)):
             view = self._load(name, topic)
         named = {} if view is None else json.loads(view.properties.get(COLUMN_NAMES, "{}"))
-        return {int(number): str(each) for number, each in named.items()}
+        return {int(number): str(column) for number, column in named.items()}
 
     def put(self, name: tuple[str, ...], definition: ViewDefinition) -> Put:
         """Replaces a different view. Raises NotOurView and TableError."""
@@ -144,8 +144,8 @@ class ViewCatalog:
     def _post(self, name: tuple[str, ...], request: dict[str, Any]) -> None:
         """Commit by REST: pyiceberg's client can't change a view."""
         rest = self._rest
-        place = rest._split_identifier_for_path(name, IdentifierKind.VIEW)  # noqa: SLF001
-        response = rest._session.post(rest.url(Endpoints.load_view, **place), data=json.dumps(request).encode())  # noqa: SLF001
+        path = rest._split_identifier_for_path(name, IdentifierKind.VIEW)  # noqa: SLF001
+        response = rest._session.post(rest.url(Endpoints.load_view, **path), data=json.dumps(request).encode())  # noqa: SLF001
         try:
             response.raise_for_status()
         except HTTPError as error:

@@ -26,7 +26,7 @@ def fence(ranges: Iterable[TranslatedRange], ends: Mapping[int, PartitionOffset]
     skipped: dict[int, TranslatedRange] = {}
     accepted: list[TranslatedRange] = []
     rejected: dict[str, str] = {}
-    for range_ in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
+    for range_ in sorted(ranges, key=lambda entry: (entry.partition, entry.start_offset, entry.id)):
         reason = _misplaced(range_, reached.get(range_.partition), skipped.get(range_.partition))
         if reason is None:
             reached[range_.partition] = PartitionOffset(next_offset=range_.end_offset, leader_epoch=range_.leader_epoch)

@@ -101,9 +101,9 @@ class Checked:
         return replace(
             self,
             altered=tuple(
-                each
-                for each in self.altered
-                if uncovered([(each.start_offset, each.end_offset)], gone.get(each.partition, ()))
+                range_
+                for range_ in self.altered
+                if uncovered([(range_.start_offset, range_.end_offset)], gone.get(range_.partition, ()))
             ),
             uncompared=tuple(
                 OffsetRange.half_open(offsets.partition, *left)
@@ -113,22 +113,22 @@ class Checked:
         )
 
     def to_json(self) -> dict[str, Any]:
-        found = {"snapshot_id": self.snapshot_id, "holes": [asdict(hole) for hole in self.holes]}
+        content = {"snapshot_id": self.snapshot_id, "holes": [asdict(hole) for hole in self.holes]}
         more: dict[str, Any] = {
-            "altered": [asdict(each) for each in self.altered],
+            "altered": [asdict(range_) for range_ in self.altered],
             "uncompared": [[offsets.partition, offsets.first, offsets.end] for offsets in self.uncompared],
             "uncompared_rows": self.uncompared_rows,
             "unseen_before": self.unseen_before,
             "sequence": self.sequence,
         }
-        return found | {name: value for name, value in more.items() if value}
+        return content | {name: value for name, value in more.items() if value}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
         return cls(
             snapshot_id=value["snapshot_id"],
-            holes=tuple(Hole(**each) for each in value["holes"]),
-            altered=tuple(AlteredRange(**each) for each in value.get("altered", ())),
+            holes=tuple(Hole(**item) for item in value["holes"]),
+            altered=tuple(AlteredRange(**item) for item in value.get("altered", ())),
             uncompared=tuple(
                 OffsetRange.half_open(partition, start, end)
                 for partition, start, end in value.get("uncompared", ())
@@ -158,8 +158,8 @@ class Acceptance:
     offsets: tuple[tuple[int, int], ...] | None = None
 
     def is_of(self, one: StoredRange) -> bool:
-        place = (self.partition, self.start_offset, frozenset(self.paths))
-        is_same = place == (one.partition, one.start_offset, frozenset(one.paths))
+        position = (self.partition, self.start_offset, frozenset(self.paths))
+        is_same = position == (one.partition, one.start_offset, frozenset(one.paths))
         return (
             is_same or (not self.paths and self.range_id == one.id)
         ) and one.expected == self.left + self.erased + self.lost

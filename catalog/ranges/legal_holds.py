@@ -52,7 +52,7 @@ class Hold:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Self:
-        plain = {name: each for name, each in value.items() if name != "format"}
+        plain = {name: content for name, content in value.items() if name != "format"}
         return cls(**{**plain, "spans": tuple(map(_span, value["spans"]))})
 
 
@@ -87,14 +87,14 @@ def in_the_way(holds: Iterable[Hold], partition: int, start: int, end: int) -> H
 
 
 def first_held(holds: Iterable[Hold], partition: int, *, above: int = 0) -> int | None:
-    found = (
+    offsets = (
         max(above, span.start_offset)
         for hold in holds
         if hold.is_active
         for span in hold.spans
         if span.overlaps(partition, above, 2**63 - 1)
     )
-    return min(found, default=None)
+    return min(offsets, default=None)
 
 
 def _end(span: HeldSpan) -> int:

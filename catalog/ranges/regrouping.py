@@ -27,7 +27,7 @@ def regrouped(
 
     Empty if no range of `held` is in the group's files.
     """
-    old = [one for one in held if set(one.paths) & set(group.known_paths) or lies_elsewhere(one, group)]
+    old = [range_ for range_ in held if set(range_.paths) & set(group.known_paths) or lies_elsewhere(range_, group)]
     if not old:
         if not is_done and any(span.erased or span.retired for span in group.all_spans):
             raise RewriteRefused(
@@ -74,7 +74,7 @@ class _Part:
 
     @property
     def all_new(self) -> list[_New]:
-        return [each for those in self.new.values() for each in those]
+        return [item for group in self.new.values() for item in group]
 
 
 class _Regrouping:
@@ -86,33 +86,33 @@ class _Regrouping:
 
     def parts(self) -> Iterator[_Part]:
         new: dict[int, dict[Offsets, list[_New]]] = defaultdict(lambda: defaultdict(list))
-        for each in self._new():
-            new[each.span.partition][each.span.start_offset, each.span.end_offset].append(each)
-        for partition in sorted({*new, *(one.partition for one in self._old)}):
-            old = [one for one in self._old if one.partition == partition]
-            spans = sorted({*new[partition], *(one.offsets for one in old)})
+        for item in self._new():
+            new[item.span.partition][item.span.start_offset, item.span.end_offset].append(item)
+        for partition in sorted({*new, *(range_.partition for range_ in self._old)}):
+            old = [range_ for range_ in self._old if range_.partition == partition]
+            spans = sorted({*new[partition], *(range_.offsets for range_ in old)})
             for low, high in _overlapping(spans):
                 yield _Part(
-                    old=tuple(one for one in old if low <= one.start_offset < high),
-                    new={each: new[partition][each] for each in sorted(new[partition]) if low <= each[0] < high},
+                    old=tuple(range_ for range_ in old if low <= range_.start_offset < high),
+                    new={item: new[partition][item] for item in sorted(new[partition]) if low <= item[0] < high},
                 )
 
     def successors(self, part: _Part, *, is_done: bool) -> Iterator[StoredRange]:
         if not is_done:
             self._check(part)
-        kept = tuple(file for one in part.old for file in one.files if not self._is_old(file))
+        kept = tuple(file for range_ in part.old for file in range_.files if not self._is_old(file))
         left = self._expected(part)
         gone = self._old_files(part.old)
-        for place, (offsets, new) in enumerate(part.new.items()):
-            files = [self._held(each, offsets) for each in new if each.file is not None]
+        for index, (offsets, new) in enumerate(part.new.items()):
+            files = [self._held(item, offsets) for item in new if item.file is not None]
             files = spread(files, left[offsets]) if files else []
             everything = [*kept, *files] or [self._empty(new[0].span)]
             if not files:
                 everything[0] = replace(everything[0], expected=everything[0].expected + left[offsets])
             kept = ()
-            for each in (each for each in new if each.file is None):
-                everything[0] = _counted(everything[0], erased=each.span.erased, retired=each.span.retired)
-            if place == 0:  # earlier acceptances have no offsets, so the first range keeps them
+            for item in (item for item in new if item.file is None):
+                everything[0] = _counted(everything[0], erased=item.span.erased, retired=item.span.retired)
+            if index == 0:  # earlier acceptances have no offsets, so the first range keeps them
                 everything[0] = _counted(
                     everything[0],
                     erased=sum(file.erased for file in gone),
@@ -124,17 +124,17 @@ class _Regrouping:
                 partition=new[0].span.partition,
                 start_offset=offsets[0],
                 end_offset=offsets[1],
-                leader_epoch=max((one.leader_epoch for one in part.old), default=-1),
-                created_ms=max((one.created_ms for one in part.old), default=0),
+                leader_epoch=max((range_.leader_epoch for range_ in part.old), default=-1),
+                created_ms=max((range_.created_ms for range_ in part.old), default=0),
                 files=tuple(everything),
             )
 
     def check_files(self) -> None:
         """Raise RewriteRefused for unknown or reused files, repeated offsets, and differing rows or digests."""
-        known = {path for one in self._old for path in one.paths}
-        if known and (unknown := sorted(self._paths - known)):
+        recorded = {path for range_ in self._old for path in range_.paths}
+        if recorded and (unknown := sorted(self._paths - recorded)):
             self._refuse("the registry knows only some of the old files: others wrote the rest", files=unknown)
-        if again := sorted({*self._group.new_paths} & known):
+        if again := sorted({*self._group.new_paths} & recorded):
             self._refuse("a new file can't be one of the old ones", files=again)
         for file in self._group.files:
             digest = add_digests(span.digest for span in file.spans)
@@ -148,14 +148,14 @@ class _Regrouping:
 
     def _check(self, part: _Part) -> None:
         """Raise RewriteRefused unless all records are in new files or named as gone."""
-        covered = [one.offsets for one in part.old]
+        covered = [range_.offsets for range_ in part.old]
         if joined(covered) != joined(part.new) or _clash(part.new):
             self._refuse("the new files don't cover the very offsets of the old ones", part)
-        if any(set(one.paths) - self._paths for one in part.old) and list(part.new) != covered:
+        if any(set(range_.paths) - self._paths for range_ in part.old) and list(part.new) != covered:
             self._refuse("a range of which other files are left as they are has to keep its borders", part)
-        found = self._old_files(part.old)
-        spans = [each.span for each in part.all_new]
-        recorded = sum(file.rows for file in found)
+        old_files = self._old_files(part.old)
+        spans = [item.span for item in part.all_new]
+        recorded = sum(file.rows for file in old_files)
         # Rows that a rewrite didn't find, and that are expected still, may be in files that aren't recorded.
         most = sum(max(sum(f.rows for f in files), sum(f.expected for f in files)) for files in self._by_range(part))
         rows, gone = sum(span.rows for span in spans), sum(span.gone for span in spans)
@@ -170,12 +170,12 @@ class _Regrouping:
                 left_out=gone,
             )
         before, after = (
-            add_digests(file.digest for file in found),
-            add_digests(each.span.digest for each in part.all_new if each.file is not None),
+            add_digests(file.digest for file in old_files),
+            add_digests(item.span.digest for item in part.all_new if item.file is not None),
         )
         if not gone and rows == recorded and None not in (before, after) and before != after:
             self._refuse("the new files have other records than the old ones", part, old=before, new=after)
-        if len(part.new) > 1 and any(file.expected != file.rows for file in found):
+        if len(part.new) > 1 and any(file.expected != file.rows for file in old_files):
             self._refuse("offsets with rows that are missing or accepted to be gone have to keep their borders", part)
 
     def _is_old(self, file: StoredFile) -> bool:
@@ -188,13 +188,13 @@ class _Regrouping:
         return (self._old_files((stored,)) for stored in part.old)
 
     def _expected(self, part: _Part) -> dict[Offsets, int]:
-        found = self._old_files(part.old)
-        on_purpose = sum(each.span.erased + each.span.retired for each in part.all_new)
+        files = self._old_files(part.old)
+        on_purpose = sum(item.span.erased + item.span.retired for item in part.all_new)
         if len(part.new) == 1:
-            return dict.fromkeys(part.new, max(0, sum(file.expected for file in found) - on_purpose))
+            return dict.fromkeys(part.new, max(0, sum(file.expected for file in files) - on_purpose))
         return {
-            offsets: sum(each.span.rows + max(0, each.span.removed) for each in those)
-            for offsets, those in part.new.items()
+            offsets: sum(item.span.rows + max(0, item.span.removed) for item in group)
+            for offsets, group in part.new.items()
         }
 
     def _new(self) -> Iterator[_New]:
@@ -206,11 +206,11 @@ class _Regrouping:
 
     def _same_offsets(self, new: NewFile) -> list[RecordSpan]:
         """Several ranges in the old file stay as they were."""
-        held = [(one, file) for one in self._old for file in one.files if file.path in self._paths]
-        if len(held) == 1:
+        sources = [(range_, file) for range_ in self._old for file in range_.files if file.path in self._paths]
+        if len(sources) == 1:
             rows, digest = new.file.rows, new.file.digest
-            return [_span(*held[0], rows=rows, digest=digest)]
-        return [_span(one, file, rows=file.rows, digest=file.digest) for one, file in held]
+            return [_span(*sources[0], rows=rows, digest=digest)]
+        return [_span(range_, file, rows=file.rows, digest=file.digest) for range_, file in sources]
 
     def _held(self, new: _New, offsets: Offsets) -> StoredFile:
         assert new.file is not None
@@ -243,13 +243,13 @@ class _Regrouping:
 
     def _refuse(self, message: str, part: _Part | None = None, **context: object) -> None:
         if part is not None:
-            spans = joined([*(one.offsets for one in part.old), *part.new])
-            paths = [path for one in part.old for path in one.paths if path in self._paths]
+            spans = joined([*(range_.offsets for range_ in part.old), *part.new])
+            paths = [path for range_ in part.old for path in range_.paths if path in self._paths]
             context = {
                 "partition": part.old[0].partition if part.old else part.all_new[0].span.partition,
                 "offsets": ", ".join(f"[{start}, {end})" for start, end in spans),
                 "files": paths[:_NAMED],
-                "new_files": [each.file.file.path for each in part.all_new if each.file][:_NAMED],
+                "new_files": [item.file.file.path for item in part.all_new if item.file][:_NAMED],
                 **context,
             }
         raise RewriteRefused(

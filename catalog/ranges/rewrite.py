@@ -69,7 +69,7 @@ class RewriteGroup:
             raise ValueError(f"a group replaces files, each once: {self.paths}")
         if not self.is_plain and not all(file.spans for file in self.files):
             raise ValueError(f"each new file has to name its offsets where {len(self.paths)} files are regrouped")
-        if any(one.rows for one in self.emptied):
+        if any(empty.rows for empty in self.emptied):
             raise ValueError("emptied offsets have no rows")
         if not self.why and any(span.erased or span.retired for span in self.all_spans):
             raise ValueError("a rewrite that leaves records out on purpose has to say why")
@@ -113,11 +113,11 @@ class RewriteGroup:
         digests = chain(value.get("gone_digests", ()), repeat(None))
         files = tuple(
             NewFile(
-                file=file_from_json(one),
-                spans=tuple(RecordSpan(**span, gone_digest=next(digests)) for span in one["spans"]),
-                is_sorted=one["is_sorted"],
+                file=file_from_json(file),
+                spans=tuple(RecordSpan(**span, gone_digest=next(digests)) for span in file["spans"]),
+                is_sorted=file["is_sorted"],
             )
-            for one in value["files"]
+            for file in value["files"]
         )
         emptied = tuple(RecordSpan(**span, gone_digest=next(digests)) for span in value["emptied"])
         return cls(
@@ -183,9 +183,9 @@ class Rewrite:
         if not self.is_plain:
             more: dict[str, Any] = {"groups": [group.to_json() for group in self.groups]}
             if self.first_offsets:
-                more["first_offsets"] = {str(each): offset for each, offset in sorted(self.first_offsets.items())}
+                more["first_offsets"] = {str(item): offset for item, offset in sorted(self.first_offsets.items())}
             if self.erased:
-                more["erased"] = [list(each) for each in self.erased]
+                more["erased"] = [list(item) for item in self.erased]
             return about | more
         return about | {
             "replacements": [
@@ -202,14 +202,16 @@ class Rewrite:
             groups = map(RewriteGroup.from_json, value["groups"])
         else:
             groups = (
-                RewriteGroup.of_file(one["path"], file_from_json(one), is_sorted=one["is_sorted"])
-                for one in value["replacements"]
+                RewriteGroup.of_file(
+                    replacement["path"], file_from_json(replacement), is_sorted=replacement["is_sorted"]
+                )
+                for replacement in value["replacements"]
             )
         return cls(
             commit_id=value["commit_id"],
             reason=value["reason"],
             schema_version=value["schema_version"],
             groups=tuple(groups),
-            first_offsets={int(each): offset for each, offset in value.get("first_offsets", {}).items()},
+            first_offsets={int(number): offset for number, offset in value.get("first_offsets", {}).items()},
             erased=tuple((partition, start, end) for partition, start, end in value.get("erased", ())),
         )

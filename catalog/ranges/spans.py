@@ -10,17 +10,17 @@ from catalog.offset_range import OffsetRange
 
 
 def joined(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if result and start <= result[-1][1]:
+            result[-1] = (result[-1][0], max(end, result[-1][1]))
         else:
-            found.append((start, end))
-    return found
+            result.append((start, end))
+    return result
 
 
 def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    gaps: list[tuple[int, int]] = []
     covered = joined(cover)
     for start, end in joined(spans):
         at = start
@@ -28,11 +28,11 @@ def uncovered(spans: Iterable[tuple[int, int]], cover: Iterable[tuple[int, int]]
             if low >= end or high <= at:
                 continue
             if low > at:
-                found.append((at, low))
+                gaps.append((at, low))
             at = high
         if at < end:
-            found.append((at, end))
-    return found
+            gaps.append((at, end))
+    return gaps
 
 
 def by_partition(ranges: Iterable[OffsetRange]) -> dict[int, list[tuple[int, int]]]:
@@ -45,15 +45,15 @@ def by_partition(ranges: Iterable[OffsetRange]) -> dict[int, list[tuple[int, int
 class Cover:
     def __init__(self, ranges: Iterable[OffsetRange]) -> None:
         self._spans = {partition: joined(spans) for partition, spans in by_partition(ranges).items()}
-        self._starts = {partition: [start for start, _ in those] for partition, those in self._spans.items()}
+        self._starts = {partition: [start for start, _ in pairs] for partition, pairs in self._spans.items()}
 
     def touches(self, offsets: OffsetRange) -> bool:
         partition = offsets.partition
         if partition not in self._spans:
             return False
         # The last span that starts before the range's end has the highest end of all that do.
-        place = bisect_right(self._starts[partition], offsets.last)
-        return place > 0 and self._spans[partition][place - 1][1] > offsets.first
+        index = bisect_right(self._starts[partition], offsets.last)
+        return index > 0 and self._spans[partition][index - 1][1] > offsets.first
 
     def beyond(self, ranges: Iterable[OffsetRange]) -> bool:
         return any(

@@ -52,7 +52,7 @@ class StoredRange:
 
     @classmethod
     def of(cls, one: TranslatedRange, *, commit_id: str | None = None) -> Self:
-        held = [
+        files = [
             StoredFile(
                 id=range_id,
                 file=file,
@@ -71,7 +71,7 @@ class StoredRange:
             end_offset=one.end_offset,
             leader_epoch=one.leader_epoch,
             created_ms=one.created_ms,
-            files=tuple(held),
+            files=tuple(files),
             lost=one.lost,
         )
 
@@ -119,27 +119,27 @@ class StoredRange:
         )
 
     def without(self, *, left: int, erased: int, lost: int) -> Self:
-        first, *others = spread(self.files, left)
+        first, *rest = spread(self.files, left)
         first = replace(first, erased=first.erased + erased, lost=first.lost + lost)
-        return replace(self, files=(first, *others))
+        return replace(self, files=(first, *rest))
 
 
 def spread(files: Iterable[StoredFile], expected: int) -> list[StoredFile]:
     """Distribute `expected` rows over the files, up to the rows of each; the first gets the rest."""
-    found: list[StoredFile] = []
+    result: list[StoredFile] = []
     for file in reversed(tuple(files)):
-        found.append(replace(file, expected=min(file.rows, expected)))
-        expected -= found[-1].expected
-    found[-1] = replace(found[-1], expected=found[-1].expected + expected)
-    return found[::-1]
+        result.append(replace(file, expected=min(file.rows, expected)))
+        expected -= result[-1].expected
+    result[-1] = replace(result[-1], expected=result[-1].expected + expected)
+    return result[::-1]
 
 
 def _with_ids(one: TranslatedRange) -> list[tuple[str, DataFileInfo | None]]:
     """The first file has the range's id, the remaining ones their ULIDs."""
     if not one.files:
         return [(one.id, None)]
-    found: list[tuple[str, DataFileInfo | None]] = [(one.id, one.files[0])]
+    pairs: list[tuple[str, DataFileInfo | None]] = [(one.id, one.files[0])]
     for number, file in enumerate(one.files[1:], 1):
         own = ulid_in(file.path)
-        found.append((f"{one.id}-{number}" if own in (None, one.id) else str(own), file))
-    return found
+        pairs.append((f"{one.id}-{number}" if own in (None, one.id) else str(own), file))
+    return pairs

@@ -83,7 +83,7 @@ def record(connection: Connection, topic: TopicRow, ranges: Iterable[StoredRange
         connection,
         topic,
         map(_with_neighbour, fresh),
-        lambda known: acts.summed_up(acts.recorded(known, fresh), {}),
+        lambda intervals: acts.summed_up(acts.recorded(intervals, fresh), {}),
     )
 
 
@@ -93,7 +93,7 @@ def rewrite(connection: Connection, topic: TopicRow, group: RewriteGroup, commit
         connection,
         topic,
         (interval.offsets for interval in spans),
-        lambda known: acts.rewritten(known, spans, commit_id),
+        lambda intervals: acts.rewritten(intervals, spans, commit_id),
     )
 
 
@@ -103,7 +103,7 @@ def accept(connection: Connection, topic: TopicRow, interval: StoredRange, accep
         connection,
         topic,
         (at,),
-        lambda known: acts.accepted(known, at, removed=accepted.erased, lost=accepted.lost),
+        lambda intervals: acts.accepted(intervals, at, removed=accepted.erased, lost=accepted.lost),
     )
 
 
@@ -113,7 +113,7 @@ def retire(connection: Connection, topic: TopicRow, first_offsets: Mapping[int, 
         connection,
         topic,
         below,
-        lambda known: acts.summed_up(acts.retired(known, first_offsets), first_offsets),
+        lambda intervals: acts.summed_up(acts.retired(intervals, first_offsets), first_offsets),
     )
 
 
@@ -133,11 +133,13 @@ def _with_neighbour(interval: Interval) -> OffsetRange:
 
 
 def _act(connection: Connection, topic: TopicRow, offsets: Iterable[OffsetRange], act: _Act) -> None:
-    known = touched(connection, topic, offsets)
-    made = act(known)
-    before = {interval.offsets: interval for interval in known}
+    intervals = touched(connection, topic, offsets)
+    made = act(intervals)
+    before = {interval.offsets: interval for interval in intervals}
     kept = {(interval.offsets.partition, interval.offsets.first) for interval in made}
-    gone = [interval.offsets for interval in known if (interval.offsets.partition, interval.offsets.first) not in kept]
+    gone = [
+        interval.offsets for interval in intervals if (interval.offsets.partition, interval.offsets.first) not in kept
+    ]
     if gone:
         connection.execute(
             "DELETE FROM account USING unnest(%s::integer[], %s::bigint[]) AS gone(p, o)"

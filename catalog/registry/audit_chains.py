@@ -162,8 +162,8 @@ def take_up(
         (start.entries, start.last_hash, start.digest, start.schema_version, start.config_holds, topic.id),
     )
     _remember(connection, topic, known)
-    for each in left:
-        append(connection, topic, each.act_id, partial(again, each), each.range_ids)
+    for entry in left:
+        append(connection, topic, entry.act_id, partial(again, entry), entry.range_ids)
     return True
 
 
@@ -178,9 +178,9 @@ def append(
     end = _head(connection, topic, " FOR UPDATE")
     if end is None:
         return None
-    known = connection.execute(_OF_ACT_OR_WAITING, (topic.id, act_id)).fetchall()  # only now: the lock may have waited
-    left = tuple(map(_waiting, (row for row in known if row[3] is not None)))
-    if any(row[1] == act_id for row in known):
+    rows = connection.execute(_OF_ACT_OR_WAITING, (topic.id, act_id)).fetchall()  # only now: the lock may have waited
+    left = tuple(map(_waiting, (row for row in rows if row[3] is not None)))
+    if any(row[1] == act_id for row in rows):
         forget_intent(connection, topic, act_id)
         return left
     made = make(end)
@@ -219,19 +219,19 @@ def _add(
 
 def unrecorded(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> frozenset[str]:
     """The ranges without an entry in the last weeks."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT DISTINCT one FROM audit_entries, unnest(range_ids) AS one WHERE topic_id = %s AND one = ANY(%s)",
         (topic.id, list(range_ids)),
     )
-    return frozenset(range_ids) - {str(row[0]) for row in found}
+    return frozenset(range_ids) - {str(row[0]) for row in rows}
 
 
 def waiting(connection: Connection, topic: TopicRow) -> tuple[WaitingEntry, ...]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT seq, act_id, range_ids, line FROM audit_entries WHERE topic_id = %s AND line IS NOT NULL ORDER BY seq",
         (topic.id,),
     )
-    return tuple(map(_waiting, found))
+    return tuple(map(_waiting, rows))
 
 
 def note_written(connection: Connection, topic: TopicRow, through: int) -> None:
@@ -269,13 +269,13 @@ def intend(connection: Connection, topic: TopicRow, intent: Intent) -> None:
 
 def intents(connection: Connection, topic: TopicRow) -> tuple[Intent, ...]:
     """Oldest first."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT act_id, commit_id, parent, begun, entry FROM audit_intents WHERE topic_id = %s ORDER BY begun",
         (topic.id,),
     )
     return tuple(
         Intent(act_id=act_id, commit_id=commit_id, parent=parent, begun=begun, entry=entry)
-        for act_id, commit_id, parent, begun, entry in found
+        for act_id, commit_id, parent, begun, entry in rows
     )
 
 
@@ -299,18 +299,18 @@ def holdings(connection: Connection, topic: TopicRow) -> Holdings:
 
 def old_digest(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> str | None:
     """None if a file or its digest is unknown."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT path, digest FROM files WHERE topic_id = %s AND path = ANY(%s) AND state IN ('uploaded', 'committed')",
         (topic.id, list(paths)),
     ).fetchall()
-    return add_digests(row[1] for row in found) if {row[0] for row in found} == set(paths) else None
+    return add_digests(row[1] for row in rows) if {row[0] for row in rows} == set(paths) else None
 
 
 def _head(connection: Connection, topic: TopicRow, lock: str = "") -> ChainHead | None:
-    found = connection.execute(_HEAD + lock, (topic.id,)).fetchone()
-    if found is None:
+    row = connection.execute(_HEAD + lock, (topic.id,)).fetchone()
+    if row is None:
         return None
-    table_uuid, entries, last_hash, digest, version, holds, *checkpoint, has_waiting, has_intents = found
+    table_uuid, entries, last_hash, digest, version, holds, *checkpoint, has_waiting, has_intents = row
     checkpointed, checkpoint_hash, at = checkpoint
     return ChainHead(
         table_uuid=table_uuid,

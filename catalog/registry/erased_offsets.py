@@ -27,13 +27,13 @@ SUPERSEDED_BY: Final = "superseded_by"
 
 
 def load(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT partition, start_offset, end_offset FROM erased_offsets WHERE topic_id = %s ORDER BY 1, 2", (topic.id,)
     )
     spans: dict[int, list[tuple[int, int]]] = {}
-    for partition, start, end in found:
+    for partition, start, end in rows:
         spans.setdefault(partition, []).append((start, end))
-    return {partition: joined(those) for partition, those in spans.items()}
+    return {partition: joined(ranges) for partition, ranges in spans.items()}
 
 
 def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int, int]], *, commit_id: str) -> None:
@@ -51,14 +51,14 @@ def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int,
 
 def files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
     """Paths outside the table with possibly erased records, and the commit that removed each."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %(topic)s"
         " AND state IN ('replaced', 'rejected') AND path IS NOT NULL AND EXISTS (SELECT FROM erased_offsets AS erased"
         "   WHERE erased.topic_id = files.topic_id AND erased.partition = files.partition"
         "   AND erased.start_offset < files.end_offset AND erased.end_offset > files.start_offset) ORDER BY path, id",
         {"topic": topic.id},
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())
 
 
 _STALE = """
@@ -147,13 +147,13 @@ def finish_erasures(connection: Connection, topic: TopicRow, erasure_ids: Iterab
 
 
 def open_erasures(connection: Connection, topic: TopicRow) -> dict[str, dict[str, Any]]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT id, value FROM erasures WHERE topic_id = %s AND finished_at IS NULL ORDER BY id", (topic.id,)
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())
 
 
 def promised_seconds(connection: Connection, topic: TopicRow) -> float:
     """The longest promise of open erasures to readers of older snapshots."""
     waiting = open_erasures(connection, topic).values()
-    return max((float(str(each.get("grace_seconds", 0))) for each in waiting), default=0.0)
+    return max((float(str(erasure.get("grace_seconds", 0))) for erasure in waiting), default=0.0)

@@ -26,13 +26,13 @@ _NAME = "rows"
 
 def expected_ranges(connection: Connection, topic: TopicRow) -> tuple[ExpectedRange, ...]:
     """Call it before loading the table, which then has every range."""
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT coalesce(range_id, id), partition, start_offset, end_offset, path, coalesce(expected_rows, rows), rows,"
         " digest, erased_rows + lost_rows + retired_rows FROM files WHERE topic_id = %s AND state = 'committed'"
         " AND (path IS NOT NULL OR expected_rows IS NOT NULL) ORDER BY partition, start_offset, part",
         (topic.id,),
     )
-    ranges = (_expected_range(list(rows)) for _, rows in groupby(found, key=lambda row: row[:4]))
+    ranges = (_expected_range(list(rows)) for _, rows in groupby(cursor, key=lambda row: row[:4]))
     expected = tuple(range_ for range_ in ranges if range_.rows > 0)
     acceptances = accepted_rows.load(connection, topic)
     if not acceptances:
@@ -64,12 +64,12 @@ def _expected_range(rows: Sequence[tuple[Any, ...]]) -> ExpectedRange:
 
 def committed_spans(connection: Connection, topic: TopicRow, partition: int, start: int) -> tuple[tuple[int, int], ...]:
     """Accepted ranges from `start` on, with or without files."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT start_offset, end_offset FROM files WHERE topic_id = %s AND partition = %s"
         " AND state IN ('uploaded', 'committed') AND end_offset > %s ORDER BY start_offset",
         (topic.id, partition, start),
     )
-    return tuple(found.fetchall())
+    return tuple(rows.fetchall())
 
 
 def all_committed_spans(
@@ -101,28 +101,28 @@ def kept_files(
 
 
 def gone(connection: Connection, topic: TopicRow) -> GoneRows:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT coalesce(sum(erased_rows), 0)::bigint, coalesce(sum(lost_rows), 0)::bigint,"
         " coalesce(sum(retired_rows), 0)::bigint FROM files WHERE topic_id = %s AND state = 'committed'",
         (topic.id,),
     ).fetchone()
-    return GoneRows(erased=found[0], lost=found[1], retired=found[2]) if found else GoneRows()
+    return GoneRows(erased=row[0], lost=row[1], retired=row[2]) if row else GoneRows()
 
 
 def checked(connection: Connection, topic: TopicRow) -> Checked | None:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted",
         (topic.id, _KEY, _NAME),
     ).fetchone()
-    return None if found is None else Checked.from_json(found[0])
+    return None if row is None else Checked.from_json(row[0])
 
 
 def last_checked(connection: Connection, topic: TopicRow) -> Checked | None:
     """The last check even if forgotten: altered and uncompared rows still count."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
     ).fetchone()
-    return None if found is None else Checked.from_json(found[0])
+    return None if row is None else Checked.from_json(row[0])
 
 
 def replace_checked(connection: Connection, topic: TopicRow, old: Checked, new: Checked) -> bool:
@@ -178,9 +178,11 @@ def record_refill(
             fresh = [StoredRange.of(range_, commit_id=commit_id) for range_ in ranges]
             file_rows.put_committed(connection, topic, fresh)
             account_rows.record(connection, topic, fresh)
-    for each in accepted:
-        _accept(connection, topic, each)
-    accepted_rows.keep(connection, topic, (each.place for each in accepted if each.place), commit_id=commit_id)
+    for acceptance in accepted:
+        _accept(connection, topic, acceptance)
+    accepted_rows.keep(
+        connection, topic, (acceptance.place for acceptance in accepted if acceptance.place), commit_id=commit_id
+    )
     before = last_checked(connection, topic)
     if before is not None and whole:
         note_checked(connection, topic, before.without(whole))
@@ -190,9 +192,9 @@ def record_refill(
 def _accept(connection: Connection, topic: TopicRow, accepted: Acceptance) -> None:
     condition = f"state = 'committed' AND ({file_rows.IDS} OR (partition = %(partition)s AND start_offset = %(start)s))"
     values = {"ids": [accepted.range_id], "partition": accepted.partition, "start": accepted.start_offset}
-    for found in file_rows.held(connection, topic, condition, **values):
-        if accepted.is_of(found.range):
-            less = found.range.without(left=accepted.left, erased=accepted.erased, lost=accepted.lost)
+    for loaded in file_rows.held(connection, topic, condition, **values):
+        if accepted.is_of(loaded.range):
+            less = loaded.range.without(left=accepted.left, erased=accepted.erased, lost=accepted.lost)
             file_rows.put_committed(connection, topic, [less], known={file.id for file in less.files})
             account_rows.accept(connection, topic, less, accepted)
             return

@@ -66,20 +66,22 @@ def insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
 
 def load(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[StoredRange, ...]:
     """In the order of ids. Raises RegistryError if one is missing."""
-    found = {one.range.id: one.range for one in held(connection, topic, IDS, ids=list(range_ids))}
+    ranges = {loaded.range.id: loaded.range for loaded in held(connection, topic, IDS, ids=list(range_ids))}
     for range_id in range_ids:
-        if range_id not in found:
+        if range_id not in ranges:
             raise RegistryError("the registry has no such range: was its database replaced?", range=range_id)
-    return tuple(found[range_id] for range_id in range_ids)
+    return tuple(ranges[range_id] for range_id in range_ids)
 
 
 def in_files(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[StoredRange, ...]:
     """With all of their files."""
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT DISTINCT coalesce(range_id, id) FROM files WHERE topic_id = %s AND path = ANY(%s) AND {_ACCEPTED}",  # noqa: S608 - no input
         (topic.id, list(paths)),
     ).fetchall()
-    return tuple(one.range for one in held(connection, topic, f"{_ACCEPTED} AND {IDS}", ids=[row[0] for row in found]))
+    return tuple(
+        loaded.range for loaded in held(connection, topic, f"{_ACCEPTED} AND {IDS}", ids=[row[0] for row in rows])
+    )
 
 
 def of_group(connection: Connection, topic: TopicRow, group: RewriteGroup) -> tuple[StoredRange, ...]:
@@ -108,8 +110,8 @@ class Loaded:
 
 
 def held(connection: Connection, topic: TopicRow, condition: str, **values: Any) -> Iterator[Loaded]:
-    found = connection.execute(f"{_ROWS}{condition}{_IN_ORDER}", {"topic": topic.id, **values})
-    for _, rows in groupby(found, key=lambda row: row[0]):
+    cursor = connection.execute(f"{_ROWS}{condition}{_IN_ORDER}", {"topic": topic.id, **values})
+    for _, rows in groupby(cursor, key=lambda row: row[0]):
         yield _loaded(topic, list(rows))
 
 
@@ -137,7 +139,7 @@ COUNTED_BEFORE: Final[dict[str, Any]] = {"size_bytes": 0, "raw_values": 0, "reco
 
 
 def _is_known(connection: Connection, topic: TopicRow, one: StoredRange) -> bool:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT EXISTS (SELECT FROM files WHERE id = ANY(%(ids)s)) OR coalesce(("
         "  SELECT end_offset > %(start)s FROM files WHERE topic_id = %(topic)s AND partition = %(partition)s"
         "  AND start_offset < %(end)s AND state IN ('uploaded', 'committed')"
@@ -150,12 +152,12 @@ def _is_known(connection: Connection, topic: TopicRow, one: StoredRange) -> bool
             "end": one.end_offset,
         },
     ).fetchone()
-    return bool(found and found[0])
+    return bool(row and row[0])
 
 
 def _loaded(topic: TopicRow, rows: Sequence[tuple[Any, ...]]) -> Loaded:
     _, _, partition, start, end, _, _, _, _, lost, parts, *_ = rows[0]
-    one = StoredRange(
+    range_ = StoredRange(
         topic=topic.topic,
         partition=partition,
         start_offset=start,
@@ -165,7 +167,7 @@ def _loaded(topic: TopicRow, rows: Sequence[tuple[Any, ...]]) -> Loaded:
         files=tuple(map(_held_file, rows)),
         lost=lost,
     )
-    return Loaded(one, is_whole=len(rows) == parts and one.id == rows[0][0])
+    return Loaded(range_, is_whole=len(rows) == parts and range_.id == rows[0][0])
 
 
 def _held_file(row: tuple[Any, ...]) -> StoredFile:
@@ -186,7 +188,7 @@ def _held_file(row: tuple[Any, ...]) -> StoredFile:
 
 def rows_of(topic: TopicRow, one: StoredRange, state: FileState, reason: str | None = None) -> list[dict[str, Any]]:
     return [
-        _file_row(held)
+        _file_row(file)
         | {
             "topic_id": topic.id,
             "range_id": one.id if part else None,
@@ -201,7 +203,7 @@ def rows_of(topic: TopicRow, one: StoredRange, state: FileState, reason: str | N
             "reason": reason,
             "lost": one.lost,
         }
-        for part, held in enumerate(one.files)
+        for part, file in enumerate(one.files)
     ]
 
 

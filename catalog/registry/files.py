@@ -31,19 +31,19 @@ def stage(
     else any.
     """
     topics.lock(connection, topic)
-    known, ends, first_missing = _before(connection, topic, ranges)
+    states, ends, first_missing = _before(connection, topic, ranges)
     for partition, reached in table_offsets.items():
         if partition not in ends or ends[partition].next_offset < reached.next_offset:
             ends[partition] = reached
     ends = first_missing | ends
-    fenced = fence((range_ for range_ in ranges if range_.id not in known), ends)
-    fresh = {one.id for one in fenced.accepted}
+    fenced = fence((range_ for range_ in ranges if range_.id not in states), ends)
+    fresh = {entry.id for entry in fenced.accepted}
     accepted: list[TranslatedRange] = []
     rejected: list[TranslatedRange] = []
     rows: list[dict[str, Any]] = []
-    for range_ in sorted(ranges, key=lambda one: (one.partition, one.start_offset, one.id)):
-        if range_.id in known:
-            (rejected if known[range_.id] is FileState.REJECTED else accepted).append(range_)
+    for range_ in sorted(ranges, key=lambda entry: (entry.partition, entry.start_offset, entry.id)):
+        if range_.id in states:
+            (rejected if states[range_.id] is FileState.REJECTED else accepted).append(range_)
         elif range_.id in fresh:
             accepted.append(range_)
             rows += file_rows.rows_of(topic, StoredRange.of(range_), FileState.UPLOADED)
@@ -57,11 +57,11 @@ def stage(
 def keep_rejected(connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange], *, reason: str) -> None:
     """Record unstaged ranges as rejected, to identify their files."""
     topics.lock(connection, topic)
-    known = _states(connection, [range_.id for range_ in ranges])
+    existing = _states(connection, [range_.id for range_ in ranges])
     rows = [
         row
         for range_ in ranges
-        if range_.id not in known
+        if range_.id not in existing
         for row in file_rows.rows_of(topic, StoredRange.of(range_), FileState.REJECTED, reason)
     ]
     file_rows.insert(connection, rows)
@@ -95,42 +95,44 @@ def last_version(connection: Connection, topic: TopicRow) -> int | None:
 
 def pending(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
     """Raises RegistryError if rows are missing."""
-    found = tuple(file_rows.held(connection, topic, "state = 'uploaded'"))
-    for one in found:
-        if not one.is_whole:
+    uploaded = tuple(file_rows.held(connection, topic, "state = 'uploaded'"))
+    for loaded in uploaded:
+        if not loaded.is_whole:
             raise RegistryError(
                 "the registry has only some files of a range that waits for its commit: somebody changed its database."
                 " Restore it from a backup",
                 topic=topic.topic,
-                partition=one.range.partition,
-                offsets=one.range.span,
-                files=list(one.range.paths),
+                partition=loaded.range.partition,
+                offsets=loaded.range.span,
+                files=list(loaded.range.paths),
             )
-    return tuple(one.range.translated() for one in found)
+    return tuple(loaded.range.translated() for loaded in uploaded)
 
 
 def topics_with_staged(connection: Connection, topics: Sequence[TopicRow]) -> frozenset[int]:
     """Ids of topics with ranges that wait, or miss an object."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND state = 'uploaded'"
         " UNION SELECT topic_id FROM files WHERE topic_id = ANY(%(topics)s) AND missing",
         {"topics": [topic.id for topic in topics]},
     )
-    return frozenset(number for (number,) in found)
+    return frozenset(number for (number,) in rows)
 
 
 def committed(connection: Connection, topic: TopicRow) -> tuple[StoredRange, ...]:
-    return tuple(one.range for one in file_rows.held(connection, topic, "state = 'committed'"))
+    return tuple(loaded.range for loaded in file_rows.held(connection, topic, "state = 'committed'"))
 
 
 def missing(connection: Connection, topic: TopicRow) -> tuple[TranslatedRange, ...]:
     """Complete ranges rejected for a missing object."""
-    return tuple(one.range.translated() for one in file_rows.held(connection, topic, "missing") if one.is_whole)
+    return tuple(
+        loaded.range.translated() for loaded in file_rows.held(connection, topic, "missing") if loaded.is_whole
+    )
 
 
 def load_all(connection: Connection, topic: TopicRow, range_ids: Sequence[str]) -> tuple[TranslatedRange, ...]:
     """In the order of ids. Raises RegistryError if one is missing."""
-    return tuple(one.translated() for one in file_rows.load(connection, topic, range_ids))
+    return tuple(range_.translated() for range_ in file_rows.load(connection, topic, range_ids))
 
 
 def confirm(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *, commit_id: str | None) -> None:
@@ -160,10 +162,10 @@ def reject(connection: Connection, topic: TopicRow, range_ids: Sequence[str], *,
 
 def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
     landed, refused = defaultdict(list), defaultdict(list)
-    for one in settled.landed:
-        landed[one.commit_id].append(one.range.id)
-    for other in settled.refused:
-        refused[other.reason].append(other.range.id)
+    for landing in settled.landed:
+        landed[landing.commit_id].append(landing.range.id)
+    for refusal in settled.refused:
+        refused[refusal.reason].append(refusal.range.id)
     for commit_id, range_ids in landed.items():
         confirm(connection, topic, range_ids, commit_id=commit_id)
     for reason, range_ids in refused.items():
@@ -172,26 +174,26 @@ def record(connection: Connection, topic: TopicRow, settled: Settled) -> None:
 
 def counts(connection: Connection, topic: TopicRow) -> dict[FileState, StateCount]:
     """Has every state."""
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint,"
         " count(*) FILTER (WHERE size_bytes > 0) FROM files WHERE topic_id = %s GROUP BY state",
         (topic.id,),
     )
     counted = {
         FileState(state): StateCount(ranges=ranges, rows=rows, size_bytes=size, files=files)
-        for state, ranges, rows, size, files in found
+        for state, ranges, rows, size, files in cursor
     }
     return {state: counted.get(state, StateCount(ranges=0, rows=0, size_bytes=0)) for state in FileState}
 
 
 def lost_offsets(connection: Connection, topic: TopicRow) -> int:
     """The number accepted by `--accept-gap` and `--accept-unreadable`."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT coalesce(sum(end_offset - start_offset), 0)::bigint FROM files"
         " WHERE topic_id = %s AND lost AND state <> 'rejected'",
         (topic.id,),
     ).fetchone()
-    return int(found[0]) if found else 0
+    return int(row[0]) if row else 0
 
 
 def lost_ranges(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, int]]]:
@@ -212,17 +214,17 @@ def _ends(connection: Connection, topic: TopicRow, condition: str) -> dict[int, 
         f"SELECT partition, end_offset, leader_epoch FROM files WHERE topic_id = %(topic)s AND {condition}"  # noqa: S608 - no input
         "{} ORDER BY partition DESC, start_offset DESC LIMIT 1"
     )
-    found = connection.execute(
+    rows = connection.execute(
         f"WITH RECURSIVE ends AS (({last.format('')}) UNION ALL SELECT next.* FROM ends,"  # noqa: S608 - as above
         f" LATERAL ({last.format(' AND partition < ends.partition')}) AS next) SELECT * FROM ends",
         {"topic": topic.id},
     )
-    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in found}
+    return {partition: PartitionOffset(next_offset=end, leader_epoch=epoch) for partition, end, epoch in rows}
 
 
 def _states(connection: Connection, range_ids: list[str]) -> dict[str, FileState]:
-    found = connection.execute("SELECT id, state FROM files WHERE id = ANY(%s)", (range_ids,))
-    return {range_id: FileState(state) for range_id, state in found}
+    rows = connection.execute("SELECT id, state FROM files WHERE id = ANY(%s)", (range_ids,))
+    return {range_id: FileState(state) for range_id, state in rows}
 
 
 _NEWEST: Final = """
@@ -264,7 +266,7 @@ WHERE topic_id = %(topic)s AND missing GROUP BY partition
 def _before(
     connection: Connection, topic: TopicRow, ranges: Sequence[TranslatedRange]
 ) -> tuple[dict[str, FileState], dict[int, PartitionOffset], dict[int, PartitionOffset]]:
-    known: dict[str, FileState] = {}
+    states: dict[str, FileState] = {}
     ends: dict[int, PartitionOffset] = {}
     first_missing: dict[int, PartitionOffset] = {}
     values = {
@@ -275,9 +277,9 @@ def _before(
     for kind, range_id, state, partition, offset, epoch in connection.execute(_BEFORE, values):
         match kind:
             case "known":
-                known[range_id] = FileState(state)
+                states[range_id] = FileState(state)
             case "end":
                 ends[partition] = PartitionOffset(next_offset=offset, leader_epoch=epoch)
             case _:
                 first_missing[partition] = PartitionOffset(next_offset=offset)
-    return known, ends, first_missing
+    return states, ends, first_missing

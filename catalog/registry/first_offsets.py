@@ -21,8 +21,8 @@ _UNPROVEN: Final = "rebuild"
 
 
 def load(connection: Connection, topic: TopicRow) -> dict[int, int]:
-    found = connection.execute("SELECT partition, first_offset FROM first_offsets WHERE topic_id = %s", (topic.id,))
-    return dict(found.fetchall())
+    rows = connection.execute("SELECT partition, first_offset FROM first_offsets WHERE topic_id = %s", (topic.id,))
+    return dict(rows.fetchall())
 
 
 _MOVED: Final = """
@@ -58,8 +58,8 @@ def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
             partition=partition,
             offset=offset,
         )
-        for each in tuple(left):
-            if not is_left_below(each.range, offset):
+        for loaded in tuple(left):
+            if not is_left_below(loaded.range, offset):
                 continue
             connection.execute(
                 "UPDATE files SET state = 'replaced', reason = %(reason)s, replaced_by = %(commit)s, part = 0,"  # noqa: S608 - no input
@@ -68,11 +68,11 @@ def move(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
                     "reason": removal_reason(rewrite),
                     "commit": rewrite.commit_id,
                     "topic": topic.id,
-                    "ids": [each.range.id],
+                    "ids": [loaded.range.id],
                 },
             )
-            connection.execute("DELETE FROM files WHERE id = %s AND path IS NULL", (each.range.id,))
-            file_rows.put_committed(connection, topic, [retired_below(each.range, rewrite.commit_id)])
+            connection.execute("DELETE FROM files WHERE id = %s AND path IS NULL", (loaded.range.id,))
+            file_rows.put_committed(connection, topic, [retired_below(loaded.range, rewrite.commit_id)])
         _sum_up(connection, topic, partition, offset)
 
 
@@ -103,14 +103,14 @@ def _sum_up(connection: Connection, topic: TopicRow, partition: int, offset: int
         partition=partition,
         offset=offset,
     )
-    ranges = {each.range.id: each.range for each in empty}
-    made = {one.id: one for one in summed_up(ranges.values(), {partition: offset})}
+    ranges = {loaded.range.id: loaded.range for loaded in empty}
+    made = {merged.id: merged for merged in summed_up(ranges.values(), {partition: offset})}
     connection.execute("DELETE FROM files WHERE id = ANY(%s)", ([range_ for range_ in ranges if range_ not in made],))
-    for range_id, one in made.items():
-        if one != ranges[range_id]:
-            (held,) = one.files
+    for range_id, merged in made.items():
+        if merged != ranges[range_id]:
+            (file,) = merged.files
             connection.execute(
                 "UPDATE files SET end_offset = %s, leader_epoch = %s, erased_rows = %s, lost_rows = %s,"
                 " retired_rows = %s, slim = true WHERE id = %s",
-                (one.end_offset, one.leader_epoch, held.erased, held.lost, held.retired, range_id),
+                (merged.end_offset, merged.leader_epoch, file.erased, file.lost, file.retired, range_id),
             )

@@ -69,10 +69,10 @@ def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: b
         values,
     ).fetchone()
     if taken is None:
-        found = connection.execute(
+        row = connection.execute(
             "SELECT 1 FROM group_coordinators WHERE cluster_id = %(cluster)s AND group_id = %(group)s", values
         ).fetchone()
-        return ClaimOutcome.UNUSED if found is None and not makes else ClaimOutcome.REFUSED
+        return ClaimOutcome.UNUSED if row is None and not makes else ClaimOutcome.REFUSED
     connection.execute(
         "WITH unowned AS (DELETE FROM group_offsets WHERE cluster_id = '' AND group_id = %(group)s"
         " RETURNING topic, partition, topic_id, next_offset, leader_epoch, metadata, committed_at)"
@@ -85,19 +85,19 @@ def claim(connection: Connection, group_id: str, wanted: GroupClaim, *, makes: b
 
 def check(connection: Connection, group_id: str, held: GroupClaim) -> KeptOffsets:
     """Raise CoordinatorDeposed unless the claim holds. No claim succeeds until the transaction ends."""
-    found = connection.execute(
+    row = connection.execute(
         "SELECT epoch, node_id, owner, offset_bytes FROM group_coordinators WHERE cluster_id = %s AND group_id = %s"
         " FOR NO KEY UPDATE",
         (held.cluster_id, group_id),
     ).fetchone()
-    if found is None or found[:2] != (held.epoch, held.node_id):
+    if row is None or row[:2] != (held.epoch, held.node_id):
         raise CoordinatorDeposed(
             "another node coordinates the group, or the claim on it was forgotten: it has to be claimed again",
             group=group_id,
             node=held.node_id,
             epoch=held.epoch,
         )
-    return KeptOffsets(*found[2:])
+    return KeptOffsets(*row[2:])
 
 
 def keep_within(

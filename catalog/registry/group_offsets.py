@@ -58,18 +58,18 @@ def commit(
                     group_id,
                     topic,
                     partition,
-                    one.topic_id,
-                    one.offset,
-                    one.leader_epoch,
-                    one.metadata.encode(),
+                    position.topic_id,
+                    position.offset,
+                    position.leader_epoch,
+                    position.metadata.encode(),
                 )
-                for (topic, partition), one in sorted(offsets.items())
+                for (topic, partition), position in sorted(offsets.items())
             ],
         )
 
 
 def load(connection: Connection, cluster_id: str, group_id: str) -> dict[tuple[str, int], GroupOffset]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT topic, partition, topic_id, next_offset, leader_epoch, metadata FROM group_offsets"
         " WHERE cluster_id = %s AND group_id = %s ORDER BY topic, partition",
         (cluster_id, group_id),
@@ -78,7 +78,7 @@ def load(connection: Connection, cluster_id: str, group_id: str) -> dict[tuple[s
         (topic, partition): GroupOffset(
             topic_id=topic_id, offset=offset, leader_epoch=epoch, metadata=metadata.decode()
         )
-        for topic, partition, topic_id, offset, epoch, metadata in found
+        for topic, partition, topic_id, offset, epoch, metadata in rows
     }
 
 
@@ -115,31 +115,31 @@ def _deleted(connection: Connection, cluster_id: str, group_id: str, places: Col
 
 def groups(connection: Connection, cluster_id: str) -> tuple[str, ...]:
     """Including groups not yet taken by a cluster."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT DISTINCT group_id FROM group_offsets WHERE cluster_id IN (%s, '') ORDER BY group_id", (cluster_id,)
     )
-    return tuple(str(group_id) for (group_id,) in found)
+    return tuple(str(group_id) for (group_id,) in rows)
 
 
 def other_clusters(connection: Connection, cluster_id: str) -> tuple[str, ...]:
     """Empty if this cluster has offsets."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT DISTINCT cluster_id FROM group_offsets WHERE cluster_id NOT IN (%(cluster)s, '')"
         " AND NOT EXISTS (SELECT FROM group_offsets WHERE cluster_id = %(cluster)s) ORDER BY cluster_id",
         {"cluster": cluster_id},
     )
-    return tuple(str(each) for (each,) in found)
+    return tuple(str(name) for (name,) in rows)
 
 
 def expired(connection: Connection, cluster_id: str, *, age: timedelta) -> tuple[str, ...]:
     """Groups without members and commits for `age`."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT group_id FROM group_offsets LEFT JOIN group_coordinators USING (cluster_id, group_id)"
         " WHERE cluster_id = %s GROUP BY group_id"
         " HAVING greatest(max(committed_at), max(used_at)) < now() - %s::interval ORDER BY group_id",
         (cluster_id, age),
     )
-    return tuple(str(group_id) for (group_id,) in found)
+    return tuple(str(group_id) for (group_id,) in rows)
 
 
 def expire(connection: Connection, cluster_id: str, group_id: str, *, age: timedelta, claim: GroupClaim) -> int:
@@ -167,7 +167,7 @@ def _keep_within(
     budget: OffsetBudget,
 ) -> None:
     before = _sizes(connection, cluster_id, group_id, offsets)
-    grows = sum(_size(group_id, place, one) - before.get(place, 0) for place, one in offsets.items())
+    grows = sum(_size(group_id, key, offset) - before.get(key, 0) for key, offset in offsets.items())
     if not grows:
         return
     own = kept.bytes if kept.owner else _taken(connection, cluster_id, group_id)
@@ -184,18 +184,18 @@ def _size(group_id: str, place: Place, offset: GroupOffset) -> int:
 
 def _sizes(connection: Connection, cluster_id: str, group_id: str, places: Iterable[Place]) -> dict[Place, int]:
     topics, partitions = zip(*places, strict=True)
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT topic, partition, {_SIZE} FROM group_offsets"  # noqa: S608 - no input
         " JOIN unnest(%s::text[], %s::integer[]) AS wanted (topic, partition) USING (topic, partition)"
         " WHERE cluster_id = %s AND group_id = %s",
         (list(topics), list(partitions), cluster_id, group_id),
     )
-    return {(topic, partition): size for topic, partition, size in found}
+    return {(topic, partition): size for topic, partition, size in rows}
 
 
 def _taken(connection: Connection, cluster_id: str, group_id: str) -> int:
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT coalesce(sum({_SIZE}), 0)::bigint FROM group_offsets WHERE cluster_id = %s AND group_id = %s",  # noqa: S608 - no input
         (cluster_id, group_id),
     ).fetchone()
-    return 0 if found is None else int(found[0])
+    return 0 if row is None else int(row[0])

@@ -33,8 +33,8 @@ class HeldRange:
 
 def held_ranges(connection: Connection, topic: TopicRow, paths: Sequence[str]) -> tuple[HeldRange, ...]:
     """Committed or waiting."""
-    found = connection.execute(_HELD, {"topic": topic.id, "paths": list(paths)})
+    rows = connection.execute(_HELD, {"topic": topic.id, "paths": list(paths)})
     return tuple(
         HeldRange(path=path, partition=partition, start_offset=start, end_offset=end, is_whole=whole)
-        for path, partition, start, end, whole in found
+        for path, partition, start, end, whole in rows
     )

@@ -18,7 +18,7 @@ _JOURNAL = "journal"
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[VersionRecord, ...]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT version, created_at, fingerprint, changes FROM schema_versions WHERE topic_id = %s ORDER BY version",
         (topic.id,),
     )
@@ -29,7 +29,7 @@ def load(connection: Connection, topic: TopicRow) -> tuple[VersionRecord, ...]:
             fingerprint=fingerprint,
             changes=tuple(Change.from_json(change) for change in changes),
         )
-        for version, created, fingerprint, changes in found
+        for version, created, fingerprint, changes in rows
     )
 
 
@@ -49,11 +49,11 @@ def restore(connection: Connection, topic: TopicRow, known: VersionRecord) -> No
 
 
 def journaled(connection: Connection, topic: TopicRow, journal: str) -> int:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT value::integer FROM metadata WHERE topic_id = %s AND key = %s AND name = %s",
         (topic.id, _JOURNAL, journal),
     ).fetchone()
-    return int(found[0]) if found else 0
+    return int(row[0]) if row else 0
 
 
 def note_journaled(connection: Connection, topic: TopicRow, journal: str, version: int) -> None:

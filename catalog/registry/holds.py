@@ -16,15 +16,15 @@ from catalog.registry.postgres import Connection
 
 def load(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
     """In order of placement, released ones too."""
-    found = connection.execute("SELECT value FROM holds WHERE topic_id = %s ORDER BY id", (topic.id,))
-    return tuple(Hold.from_json(value) for (value,) in found)
+    rows = connection.execute("SELECT value FROM holds WHERE topic_id = %s ORDER BY id", (topic.id,))
+    return tuple(Hold.from_json(value) for (value,) in rows)
 
 
 def active(connection: Connection, topic: TopicRow) -> tuple[Hold, ...]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT value FROM holds WHERE topic_id = %s AND released_at IS NULL ORDER BY id", (topic.id,)
     )
-    return tuple(Hold.from_json(value) for (value,) in found)
+    return tuple(Hold.from_json(value) for (value,) in rows)
 
 
 def keep(connection: Connection, topic: TopicRow, hold: Hold) -> None:
@@ -69,14 +69,14 @@ def removed_spans(rewrite: Rewrite) -> list[tuple[int, int, int]]:
     """
     left_out = [span for group in rewrite.groups for span in group.all_spans]
     first = rewrite.first_offsets
-    found = [
-        (each.partition, each.start_offset, _retired_end(each, first.get(each.partition)))
-        for each in left_out
-        if each.retired
+    removed = [
+        (part.partition, part.start_offset, _retired_end(part, first.get(part.partition)))
+        for part in left_out
+        if part.retired
     ]
     if not rewrite.erased:
-        found += [(each.partition, each.start_offset, each.end_offset) for each in left_out if each.erased]
-    return [*found, *rewrite.erased]
+        removed += [(part.partition, part.start_offset, part.end_offset) for part in left_out if part.erased]
+    return [*removed, *rewrite.erased]
 
 
 def _retired_end(span: RecordSpan, first_offset: int | None) -> int:
@@ -87,9 +87,9 @@ def _retired_end(span: RecordSpan, first_offset: int | None) -> int:
 
 def refuse_held(topic: TopicRow, holds: Iterable[Hold], spans: Iterable[tuple[int, int, int]], *, command: str) -> None:
     """Raise RecordsHeld if an active hold has some of these offsets."""
-    those = tuple(holds)
+    all_holds = tuple(holds)
     for partition, start, end in spans:
-        hold = in_the_way(those, partition, start, end)
+        hold = in_the_way(all_holds, partition, start, end)
         if hold is not None:
             raise RecordsHeld(
                 "a legal hold is on these records, so none of them may be removed; nothing was changed. Release it"

@@ -61,18 +61,18 @@ def take(connection: Connection, topic: TopicRow, *, wal_id: str, folder: str, l
     state: Mapping[str, Any] = {}
     epoch = max(least_epoch, 1)
     if row is not None:
-        other, other_folder, last_epoch, drained, state, abandoned = row
+        current_id, other_folder, last_epoch, drained, state, abandoned = row
         epoch = max(epoch, last_epoch + 1)
         if wal_id in _ids(abandoned):
             raise abandoned_error(topic.topic, folder=folder)
-        if other != wal_id and not drained and other in _ids(abandoned):
+        if current_id != wal_id and not drained and current_id in _ids(abandoned):
             raise LogElsewhere(
                 "the topic's write-ahead log is being given up: run `archiver abandon TOPIC` again if it doesn't run"
                 " any more, then start the server again",
                 topic=topic.topic,
                 log=other_folder,
             )
-        if other != wal_id and not drained:
+        if current_id != wal_id and not drained:
             raise LogElsewhere(
                 "another write-ahead log has acknowledged rows of the topic. Start the server with that log: it"
                 " writes the rows to the table. After it was stopped in order, the topic can move to this one. If that"

@@ -86,31 +86,31 @@ class Standstill:
 
 
 def file_states(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> FileStates:
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT path, state, {_IS_MISSED}, partition, start_offset, end_offset, {_HAS_REMOVED} FROM files"  # noqa: S608 - no input
         " WHERE topic_id = %s AND path IS NOT NULL AND (path = ANY(%s) OR id = ANY(%s))",
         (topic.id, list(files), list(files.values())),
     )
     states: dict[str, FileState] = {}
     missed: set[str] = set()
-    held: set[str] = set()
+    retained: set[str] = set()
     removed: set[str] = set()
     in_force = holds.active(connection, topic)
-    for path, text, is_missed, partition, start, end, has_removed in found:
+    for path, text, is_missed, partition, start, end, has_removed in rows:
         name, state = file_name(path), FileState(text)
         if is_missed:
             missed.add(name)
         if has_removed:
             removed.add(name)
         if has_removed and in_the_way(in_force, partition, start, end) is not None:
-            held.add(name)
+            retained.add(name)
         if states.get(name) not in _NEEDED:
             states[name] = state
     return FileStates(
         states=states,
         rewriting=frozenset(_rewriting(connection, topic)),
         missed=frozenset(missed),
-        held=frozenset(held),
+        held=frozenset(retained),
         removed=frozenset(removed),
         renewed=renewed(connection, topic, [file_name(path) for path in files]),
         has_promise=erased_offsets.promised_seconds(connection, topic) > 0,
@@ -156,9 +156,9 @@ def forget(connection: Connection, topic: TopicRow, names: Sequence[str]) -> Non
 
 def renewed(connection: Connection, topic: TopicRow, names: Sequence[str]) -> dict[str, int]:
     """In ms since 1970."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT name, (extract(epoch FROM updated) * 1000)::bigint FROM metadata"
         " WHERE topic_id = %s AND key = %s AND name = ANY(%s)",
         (topic.id, _UPLOAD, list(names)),
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())

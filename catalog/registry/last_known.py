@@ -34,12 +34,10 @@ def remember_table(connection: Connection, topic: TopicRow, known: LastKnownTabl
 
 
 def recall_table(connection: Connection, topic: TopicRow) -> LastKnownTable | None:
-    found = connection.execute(
+    row = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, _NAME)
     ).fetchone()
-    return (
-        None if found is None else LastKnownTable(metadata=json.dumps(found[0]["metadata"]), vended=found[0]["vended"])
-    )
+    return None if row is None else LastKnownTable(metadata=json.dumps(row[0]["metadata"]), vended=row[0]["vended"])
 
 
 def forget_table(connection: Connection, topic: TopicRow) -> None:

@@ -24,9 +24,9 @@ class Leases:
 
     def take(self, topics: Sequence[TopicRow]) -> tuple[TopicRow, ...]:
         """Return topics that another process holds. Raises RegistryError if the server has no room for locks."""
-        wanted = [topic.id for topic in topics if topic.id not in self._held]
-        if wanted:
-            self._held.update(self._try(wanted))
+        topic_ids = [topic.id for topic in topics if topic.id not in self._held]
+        if topic_ids:
+            self._held.update(self._try(topic_ids))
         return tuple(topic for topic in topics if topic.id not in self._held)
 
     def are_held(self) -> bool:
@@ -40,10 +40,10 @@ class Leases:
     def _try(self, wanted: list[int]) -> list[int]:
         with self._postgres.in_our_words():
             try:
-                found = self._connection.execute(
+                rows = self._connection.execute(
                     "SELECT id FROM unnest(%s::integer[]) AS id WHERE pg_try_advisory_lock(%s, id)", (wanted, _CLASS)
                 )
-                return [number for (number,) in found]
+                return [number for (number,) in rows]
             except psycopg.errors.OutOfMemory as error:
                 msg = (
                     "Postgres has no room for a lock for each topic: raise its max_locks_per_transaction, or archive"

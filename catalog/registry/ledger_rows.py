@@ -43,21 +43,21 @@ class SeenLedger:
 
 
 def load(connection: Connection, topic: TopicRow) -> LedgerState:
-    found = _columns_and_versions(connection, [topic.id])[topic.id]
+    content = _columns_and_versions(connection, [topic.id])[topic.id]
     # Last: without a lock, other processes may assign ids in between. Then the highest is too high, which does no harm.
     last = connection.execute(f"SELECT {_LAST} FROM topics WHERE id = %s", (topic.id,)).fetchone()  # noqa: S608 - no input
-    return _state(found, last[0] if last else 0, _returning(*last[1:]) if last else None)
+    return _state(content, last[0] if last else 0, _returning(*last[1:]) if last else None)
 
 
 def read_locked(connection: Connection, topic: TopicRow) -> SeenLedger:
     """Raises RegistryError for unknown topics."""
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT table_uuid, clock_timestamp(), {_LAST} FROM topics WHERE id = %s FOR UPDATE",  # noqa: S608 - no input
         (topic.id,),
     ).fetchone()
-    if found is None:
+    if row is None:
         raise topics.unknown(topic)
-    table_uuid, now, last_id, *returning = found
+    table_uuid, now, last_id, *returning = row
     columns = _columns_and_versions(connection, [topic.id])[topic.id]  # only now: the lock may have waited
     return SeenLedger(state=_state(columns, last_id, _returning(*returning)), table_uuid=table_uuid, now=now)
 
@@ -65,11 +65,11 @@ def read_locked(connection: Connection, topic: TopicRow) -> SeenLedger:
 def read_together(connection: Connection, rows: Sequence[TopicRow]) -> dict[int, SeenLedger]:
     """By topic id, without unknown topics. Consistent if called first in a transaction."""
     connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-    found = connection.execute(
+    fetched = connection.execute(
         f"SELECT id, table_uuid, clock_timestamp(), {_WAITS}, {_LAST} FROM topics WHERE id = ANY(%s)",  # noqa: S608 - no input
         ([row.id for row in rows],),
     ).fetchall()
-    columns = _columns_and_versions(connection, [row[0] for row in found])
+    columns = _columns_and_versions(connection, [row[0] for row in fetched])
     return {
         topic_id: SeenLedger(
             state=_state(columns[topic_id], last_id, _returning(*returning)),
@@ -77,26 +77,26 @@ def read_together(connection: Connection, rows: Sequence[TopicRow]) -> dict[int,
             now=now,
             has_waiting=has_waiting,
         )
-        for topic_id, table_uuid, now, has_waiting, last_id, *returning in found
+        for topic_id, table_uuid, now, has_waiting, last_id, *returning in fetched
     }
 
 
 def _columns_and_versions(connection: Connection, topic_ids: Sequence[int]) -> dict[int, _ColumnsAndVersions]:
     ids = list(topic_ids)
-    found: dict[int, tuple[list[LedgerEntry], list[SchemaVersion]]] = {each: ([], []) for each in ids}
+    content: dict[int, tuple[list[LedgerEntry], list[SchemaVersion]]] = {number: ([], []) for number in ids}
     for topic_id, *entry in connection.execute(
         "SELECT topic_id, root, path, generation, parent_id, field_id, name, source_name, type, state, since_version,"
         " deleted_version, doc FROM field_ids WHERE topic_id = ANY(%s) ORDER BY topic_id, field_id",
         (ids,),
     ):
-        found[topic_id][0].append(_entry(entry))
+        content[topic_id][0].append(_entry(entry))
     for topic_id, version, fingerprint, mapping in connection.execute(
         "SELECT topic_id, version, fingerprint, row_mapping::text FROM schema_versions WHERE topic_id = ANY(%s)"
         " ORDER BY topic_id, version",
         (ids,),
     ):
-        found[topic_id][1].append(SchemaVersion(version=version, fingerprint=fingerprint, mapping=mapping))
-    return {each: (tuple(entries), tuple(versions)) for each, (entries, versions) in found.items()}
+        content[topic_id][1].append(SchemaVersion(version=version, fingerprint=fingerprint, mapping=mapping))
+    return {number: (tuple(entries), tuple(versions)) for number, (entries, versions) in content.items()}
 
 
 def _state(found: _ColumnsAndVersions, last_id: int, returning: Returning | None) -> LedgerState:
@@ -114,17 +114,17 @@ def row_mapping(connection: Connection, topic: TopicRow, version: int) -> RowMap
     """Raises RegistryError if the version is unknown."""
     from schema_mapping.row import row_mapping_from_text
 
-    found = connection.execute(
+    row = connection.execute(
         "SELECT row_mapping::text FROM schema_versions WHERE topic_id = %s AND version = %s", (topic.id, version)
     ).fetchone()
-    if found is None:
+    if row is None:
         raise RegistryError(
             "the registry does not know a schema version that rows were written with. Run `archiver registry rebuild`,"
             " or restore a newer backup of its database",
             topic=topic.topic,
             schema_version=version,
         )
-    return row_mapping_from_text(found[0])
+    return row_mapping_from_text(row[0])
 
 
 _UPSERT = """
@@ -147,7 +147,7 @@ def store(connection: Connection, topic: TopicRow, before: LedgerState, after: L
             cursor.executemany(_UPSERT, [(topic.id, *_columns(entry)) for entry in changed])
             cursor.executemany(
                 "INSERT INTO schema_versions (topic_id, version, fingerprint, row_mapping) VALUES (%s, %s, %s, %s)",
-                [(topic.id, each.version, each.fingerprint, each.mapping) for each in added],
+                [(topic.id, schema.version, schema.fingerprint, schema.mapping) for schema in added],
             )
     if (after.last_id, after.returning) == (before.last_id, before.returning):
         return

@@ -33,11 +33,11 @@ def load(
     connection: Connection, topic: TopicRow, *, table_offsets: Mapping[int, PartitionOffset] | None = None
 ) -> tuple[TranslatedRange, ...]:
     """Missing ranges with free offsets, sorted."""
-    found = files.missing(connection, topic)
-    if not found:
+    ranges = files.missing(connection, topic)
+    if not ranges:
         return ()
     ends = _ends(connection, topic, table_offsets or {})
-    return tuple(one for one in found if one.start_offset >= ends.get(one.partition, 0))
+    return tuple(range_ for range_ in ranges if range_.start_offset >= ends.get(range_.partition, 0))
 
 
 def take_up(
@@ -52,17 +52,17 @@ def take_up(
     taken: list[TranslatedRange] = []
     ends = _ends(connection, topic, table_offsets)
     missing = load(connection, topic, table_offsets=table_offsets)
-    for partition, group in groupby(missing, key=lambda one: one.partition):
+    for partition, group in groupby(missing, key=lambda entry: entry.partition):
         ranges = tuple(group)
         end = ends.get(partition, ranges[0].start_offset)
-        for range_ in sorted(ranges, key=lambda one: (one.start_offset, -one.end_offset)):
+        for range_ in sorted(ranges, key=lambda entry: (entry.start_offset, -entry.end_offset)):
             if range_.start_offset == end and range_.id in range_ids:
                 taken.append(range_)
                 end = range_.end_offset
     connection.execute(
         "UPDATE files SET state = 'uploaded', missing = false, reason = NULL"  # noqa: S608 - no input
         f" WHERE topic_id = %(topic)s AND missing AND {file_rows.IDS}",
-        {"topic": topic.id, "ids": [one.id for one in taken]},
+        {"topic": topic.id, "ids": [entry.id for entry in taken]},
     )
     return tuple(taken)
 
@@ -71,17 +71,17 @@ def first_offsets(
     missing: Sequence[TranslatedRange], *known: Mapping[int, PartitionOffset]
 ) -> dict[int, PartitionOffset]:
     starts: dict[int, int] = {}
-    for one in missing:
-        starts[one.partition] = min(one.start_offset, starts.get(one.partition, one.start_offset))
+    for range_ in missing:
+        starts[range_.partition] = min(range_.start_offset, starts.get(range_.partition, range_.start_offset))
     return {
         partition: PartitionOffset(next_offset=start)
         for partition, start in starts.items()
-        if not any(partition in each for each in known)
+        if not any(partition in offsets for offsets in known)
     }
 
 
 def _ends(connection: Connection, topic: TopicRow, table_offsets: Mapping[int, PartitionOffset]) -> dict[int, int]:
-    ends = {partition: each.next_offset for partition, each in files.accepted_ends(connection, topic).items()}
+    ends = {partition: end.next_offset for partition, end in files.accepted_ends(connection, topic).items()}
     for partition, reached in table_offsets.items():
         ends[partition] = max(ends.get(partition, 0), reached.next_offset)
     return ends

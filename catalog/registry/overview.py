@@ -40,73 +40,73 @@ def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, T
     lost, gone, fits = _lost_offsets(connection, ids), _gone(connection, ids), _recognition(connection, ids)
     missing = connection.execute("SELECT DISTINCT topic_id FROM files WHERE topic_id = ANY(%s) AND missing", (ids,))
     with_missing = {topic_id for (topic_id,) in missing}
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT topic_id, count(*) FROM holds WHERE topic_id = ANY(%s) AND released_at IS NULL GROUP BY topic_id",
         (ids,),
     )
-    holds: dict[int, int] = dict(found.fetchall())
+    holds: dict[int, int] = dict(rows.fetchall())
     erasures = _erasures(connection, ids)
     return {
-        each: TopicOverview(
-            staged_ends=staged[each],
-            counts={state: counts[each].get(state, _NO_RANGES) for state in FileState},
-            lost_offsets=lost.get(each, 0),
-            gone=gone.get(each, (GoneRows(), 0))[0],
-            has_missing=each in with_missing,
-            recognition=fits.get(each, Recognition()),
-            uncounted_rows=gone.get(each, (GoneRows(), 0))[1],
-            holds=holds.get(each, 0),
-            erasures=erasures[each],
+        number: TopicOverview(
+            staged_ends=staged[number],
+            counts={state: counts[number].get(state, _NO_RANGES) for state in FileState},
+            lost_offsets=lost.get(number, 0),
+            gone=gone.get(number, (GoneRows(), 0))[0],
+            has_missing=number in with_missing,
+            recognition=fits.get(number, Recognition()),
+            uncounted_rows=gone.get(number, (GoneRows(), 0))[1],
+            holds=holds.get(number, 0),
+            erasures=erasures[number],
         )
-        for each in ids
+        for number in ids
     }
 
 
 def _erasures(connection: Connection, ids: list[int]) -> defaultdict[int, dict[str, dict[str, Any]]]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT topic_id, id, value FROM erasures WHERE topic_id = ANY(%s) AND finished_at IS NULL ORDER BY id", (ids,)
     )
     erasures = defaultdict[int, dict[str, dict[str, Any]]](dict)
-    for topic_id, erasure_id, value in found:
+    for topic_id, erasure_id, value in rows:
         erasures[topic_id][erasure_id] = value
     return erasures
 
 
 def _staged_ends(connection: Connection, ids: list[int]) -> defaultdict[int, dict[int, PartitionOffset]]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT DISTINCT ON (topic_id, partition) topic_id, partition, end_offset, leader_epoch FROM files"
         " WHERE topic_id = ANY(%s) AND state = 'uploaded' ORDER BY topic_id, partition, start_offset DESC",
         (ids,),
     )
     ends = defaultdict[int, dict[int, PartitionOffset]](dict)
-    for topic_id, partition, end, epoch in found:
+    for topic_id, partition, end, epoch in rows:
         ends[topic_id][partition] = PartitionOffset(next_offset=end, leader_epoch=epoch)
     return ends
 
 
 def _counts(connection: Connection, ids: list[int]) -> defaultdict[int, dict[FileState, StateCount]]:
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT topic_id, state, count(*) FILTER (WHERE part = 0), sum(rows)::bigint, sum(size_bytes)::bigint,"
         " count(*) FILTER (WHERE size_bytes > 0) FROM files WHERE topic_id = ANY(%s) GROUP BY topic_id, state",
         (ids,),
     )
     counts = defaultdict[int, dict[FileState, StateCount]](dict)
-    for topic_id, state, ranges, rows, size, files in found:
+    for topic_id, state, ranges, rows, size, files in cursor:
         counts[topic_id][FileState(state)] = StateCount(ranges=ranges, rows=rows, size_bytes=size, files=files)
     return counts
 
 
 def _lost_offsets(connection: Connection, ids: list[int]) -> dict[int, int]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT topic_id, sum(end_offset - start_offset)::bigint FROM files"
         " WHERE topic_id = ANY(%s) AND lost AND state <> 'rejected' GROUP BY topic_id",
         (ids,),
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())
 
 
 def _gone(connection: Connection, ids: list[int]) -> dict[int, tuple[GoneRows, int]]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT topic_id, sum(erased_rows)::bigint, sum(lost_rows)::bigint, sum(retired_rows)::bigint,"
         " coalesce(sum(rows) FILTER (WHERE recognition IS NULL AND size_bytes > 0), 0)::bigint"
         " FROM files WHERE topic_id = ANY(%s) AND state = 'committed' GROUP BY topic_id",
@@ -114,12 +114,12 @@ def _gone(connection: Connection, ids: list[int]) -> dict[int, tuple[GoneRows, i
     )
     return {
         topic_id: (GoneRows(erased=erased, lost=lost, retired=retired), uncounted)
-        for topic_id, erased, lost, retired, uncounted in found
+        for topic_id, erased, lost, retired, uncounted in rows
     }
 
 
 def _recognition(connection: Connection, ids: list[int]) -> dict[int, Recognition]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT topic_id, jsonb_object_agg(part, counts) FROM ("
         "  SELECT topic_id, part, jsonb_object_agg(name, number) AS counts FROM ("
         "    SELECT topic_id, parts.key AS part, counts.key AS name, sum(counts.value::bigint) AS number FROM files,"
@@ -128,4 +128,4 @@ def _recognition(connection: Connection, ids: list[int]) -> dict[int, Recognitio
         "  GROUP BY 1, 2) AS by_part GROUP BY 1",
         (ids,),
     )
-    return {topic_id: Recognition.from_json(counts) for topic_id, counts in found}
+    return {topic_id: Recognition.from_json(counts) for topic_id, counts in rows}

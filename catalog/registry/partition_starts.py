@@ -50,8 +50,8 @@ def _remember(connection: Connection, topic: TopicRow, values: Mapping[int, int]
                 "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
                 [(topic.id, key, str(partition), Jsonb(value)) for partition, value in sorted(values.items())],
             )
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT name::integer, value::bigint FROM metadata WHERE topic_id = %s AND key = %s AND NOT deleted",
         (topic.id, key),
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())

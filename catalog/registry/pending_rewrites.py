@@ -32,32 +32,32 @@ def begin(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
 
 
 def unfinished(connection: Connection, topic: TopicRow) -> tuple[Rewrite, ...]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT value FROM metadata WHERE topic_id = %s AND key = %s AND NOT deleted ORDER BY name", (topic.id, _KEY)
     )
-    return tuple(Rewrite.from_json(value) for (value,) in found)
+    return tuple(Rewrite.from_json(value) for (value,) in rows)
 
 
 def may_go_on(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> bool:
     """Whether a rewrite is neither settled nor being ended. Call it before each attempt."""
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT 1 FROM metadata WHERE topic_id = %(topic)s AND key = %(key)s AND name = %(name)s AND NOT deleted"
         " AND NOT EXISTS (SELECT FROM metadata AS one WHERE one.topic_id = %(topic)s AND one.key = %(ending)s"
         " AND one.name = %(name)s)",
         {"topic": topic.id, "key": _KEY, "name": rewrite.commit_id, "ending": _ENDING},
     )
-    return found.fetchone() is not None
+    return cursor.fetchone() is not None
 
 
 def begin_to_end(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, silent_seconds: float) -> bool:
     """Forbid attempts of a rewrite begun `silent_seconds` ago. False if it is younger."""
-    found = connection.execute(
+    cursor = connection.execute(
         "INSERT INTO metadata (topic_id, key, name, value) SELECT topic_id, %s, name, '{}' FROM metadata"
         " WHERE topic_id = %s AND key = %s AND name = %s AND NOT deleted"
         " AND updated < now() - make_interval(secs => %s) ON CONFLICT DO NOTHING RETURNING 1",
         (_ENDING, topic.id, _KEY, rewrite.commit_id, silent_seconds),
     )
-    return found.fetchone() is not None
+    return cursor.fetchone() is not None
 
 
 def note_last_attempt(connection: Connection, topic: TopicRow, rewrite: Rewrite, *, sequence: int) -> None:
@@ -70,10 +70,10 @@ def note_last_attempt(connection: Connection, topic: TopicRow, rewrite: Rewrite,
 
 def ending(connection: Connection, topic: TopicRow) -> dict[str, int | None]:
     """By commit id, with the noted sequence number."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT name, (value->>'sequence')::bigint FROM metadata WHERE topic_id = %s AND key = %s", (topic.id, _ENDING)
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())
 
 
 def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
@@ -110,7 +110,7 @@ def _replace(connection: Connection, topic: TopicRow, rewrite: Rewrite, group: R
     )
     without_file = [stored.id for stored in old if not stored.paths]
     connection.execute("DELETE FROM files WHERE id = ANY(%s) AND path IS NULL", (without_file,))
-    file_rows.put_committed(connection, topic, new, known={file.id for one in old for file in one.files})
+    file_rows.put_committed(connection, topic, new, known={file.id for range_ in old for file in range_.files})
     account_rows.restore(connection, topic, map(Interval.of, old))
     account_rows.rewrite(connection, topic, group, rewrite.commit_id)
     rows = connection.execute(

@@ -153,7 +153,7 @@ class Postgres:
         return Rehearsal(server=server, missing=missing)
 
     def _apply_missing(self, connection: Connection) -> tuple[str, ...]:
-        known = _migrations()
+        migrations = _migrations()
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
         if not _has_migrations(connection):
             connection.execute(
@@ -161,8 +161,8 @@ class Postgres:
                 " applied_at timestamptz NOT NULL DEFAULT now())"
             )
         done = _applied(connection)
-        self._check_not_newer(done, known)
-        missing = {number: known[number] for number in sorted(known.keys() - done)}
+        self._check_not_newer(done, migrations)
+        missing = {number: migrations[number] for number in sorted(migrations.keys() - done)}
         for number, (name, statements) in missing.items():
             connection.execute(statements.encode())
             connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (number, name))
@@ -170,7 +170,7 @@ class Postgres:
 
     def check_migrated(self) -> None:
         """Raise RegistryNotMigrated or RegistryOutdated unless versions agree."""
-        known = _migrations()
+        migrations = _migrations()
         with self.transaction() as connection:
             if not _has_migrations(connection):
                 raise RegistryNotMigrated(
@@ -179,10 +179,10 @@ class Postgres:
                     **self._where,
                 )
             done = _applied(connection)
-        self._check_not_newer(done, known)
-        if missing := sorted(known.keys() - done):
+        self._check_not_newer(done, migrations)
+        if missing := sorted(migrations.keys() - done):
             msg = (
-                f"the registry is older than this archiver (it lacks {known[missing[0]][0]}), and reading changes"
+                f"the registry is older than this archiver (it lacks {migrations[missing[0]][0]}), and reading changes"
                 " nothing: run `archiver archive` of this version, which brings it up to date, or read with the version"
                 " that archives"
             )
@@ -302,8 +302,8 @@ def _why_no_connection(error: psycopg.OperationalError, where: dict[str, Any]) -
 
 
 def _migrations() -> dict[int, tuple[str, str]]:
-    found = (entry for entry in files("catalog.registry.migrations").iterdir() if entry.name.endswith(".sql"))
-    return {int(entry.name[:4]): (entry.name.removesuffix(".sql"), entry.read_text("utf-8")) for entry in found}
+    entries = (entry for entry in files("catalog.registry.migrations").iterdir() if entry.name.endswith(".sql"))
+    return {int(entry.name[:4]): (entry.name.removesuffix(".sql"), entry.read_text("utf-8")) for entry in entries}
 
 
 def _has_migrations(connection: Connection) -> bool:

@@ -113,23 +113,23 @@ def _recorded(
 
 def now(connection: Connection) -> float:
     """Postgres' time in seconds since 1970."""
-    (found,) = connection.execute("SELECT extract(epoch FROM now())::float8").fetchone() or (0.0,)
-    return float(found)
+    (seconds,) = connection.execute("SELECT extract(epoch FROM now())::float8").fetchone() or (0.0,)
+    return float(seconds)
 
 
 def removed_files(connection: Connection, topic: TopicRow) -> dict[str, str | None]:
     """By path, the commit that removed it."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT DISTINCT ON (path) path, replaced_by FROM files WHERE topic_id = %s AND state = 'replaced'"
         " AND path IS NOT NULL AND split_part(reason, ':', 1) = ANY(%s) ORDER BY path, id",
         (topic.id, list(REMOVALS)),
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())
 
 
 def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRange, ...]:
     """Files possibly in the store with records below first offsets."""
-    found = connection.execute(
+    cursor = connection.execute(
         "SELECT min(files.id), files.partition, min(start_offset), max(end_offset), path FROM files"  # noqa: S608 - no input
         " JOIN first_offsets AS first USING (topic_id) WHERE topic_id = %s AND first.partition = files.partition"
         f" AND state = 'replaced' AND {file_rows.IS_DATA} GROUP BY path, files.partition, first.first_offset"
@@ -138,9 +138,9 @@ def retired_files(connection: Connection, topic: TopicRow) -> tuple[RemovableRan
     )
     return tuple(
         RemovableRange(
-            id=each, partition=partition, start_offset=start, end_offset=end, paths=(path,), rows=0, expected=0
+            id=range_id, partition=partition, start_offset=start, end_offset=end, paths=(path,), rows=0, expected=0
         )
-        for each, partition, start, end, path in found
+        for range_id, partition, start, end, path in cursor
     )
 
 

@@ -73,9 +73,9 @@ def restore(
     if not files.accepted_ends(connection, topic):
         files.note_rebuilt(connection, topic)
     before = ledger_rows.load(connection, topic)
-    known = {version.version: version.fingerprint for version in before.versions}
+    fingerprints = {version.version: version.fingerprint for version in before.versions}
     for version in state.versions:
-        if known.get(version.version, version.fingerprint) != version.fingerprint:
+        if fingerprints.get(version.version, version.fingerprint) != version.fingerprint:
             raise RegistryError(
                 "the registry has another schema under this version: it belongs to another table. Rebuild into an empty"
                 " database beside this one, and keep this one: only this one has the offsets of groups and the users of"
@@ -83,7 +83,7 @@ def restore(
                 topic=topic.topic,
                 schema_version=version.version,
             )
-    missing = [version.version for version in state.versions if version.version not in known]
+    missing = [version.version for version in state.versions if version.version not in fingerprints]
     if missing:
         ledger_rows.store(connection, topic, before, state)
         for record in records:

@@ -21,15 +21,15 @@ class RetentionConsent:
 
 def of_topics(connection: Connection, topics: Sequence[TopicRow]) -> dict[int, Mapping[str, RetentionConsent]]:
     """By topic id and limits."""
-    found: dict[int, dict[str, RetentionConsent]] = defaultdict(dict)
+    consents: dict[int, dict[str, RetentionConsent]] = defaultdict(dict)
     rows = connection.execute(
         "SELECT topic_id, limits, reason, given_at IS NOT NULL, given_by FROM retention_consents"
         " WHERE topic_id = ANY(%s)",
         ([topic.id for topic in topics],),
     )
     for topic_id, limits, reason, is_given, given_by in rows:
-        found[topic_id][limits] = RetentionConsent(reason=reason, is_given=is_given, given_by=given_by)
-    return {topic.id: found[topic.id] for topic in topics}
+        consents[topic_id][limits] = RetentionConsent(reason=reason, is_given=is_given, given_by=given_by)
+    return {topic.id: consents[topic.id] for topic in topics}
 
 
 def request(connection: Connection, topic: TopicRow, limits: str, reason: str) -> None:

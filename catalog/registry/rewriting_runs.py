@@ -48,9 +48,9 @@ def forget(connection: Connection, topic: TopicRow, run_id: str) -> None:
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[RewritingRun, ...]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT name, (value->>'begun_ms')::bigint, extract(epoch FROM clock_timestamp() - updated)::float8"
         " FROM metadata WHERE topic_id = %s AND key = %s ORDER BY 2, 1",
         (topic.id, _KEY),
     )
-    return tuple(RewritingRun(id=name, begun_ms=begun, silent_seconds=silent) for name, begun, silent in found)
+    return tuple(RewritingRun(id=name, begun_ms=begun, silent_seconds=silent) for name, begun, silent in rows)

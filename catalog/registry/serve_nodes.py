@@ -38,15 +38,15 @@ class ServeView:
 def propose(connection: Connection, cluster_id: str, *, host: str, port: int) -> int:
     """The address's earlier id, else the lowest free one, which may be taken before `join`."""
     connection.execute("INSERT INTO serve_clusters (cluster_id) VALUES (%s) ON CONFLICT DO NOTHING", (cluster_id,))
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT node_id, host = %s AND port = %s, NOT is_live AND heartbeat_at < clock_timestamp() - %s::interval"
         " FROM serve_nodes WHERE cluster_id = %s ORDER BY node_id",
         (host, port, _REUSED_AFTER, cluster_id),
     ).fetchall()
-    own = [node_id for node_id, is_own, _ in found if is_own]
+    own = [node_id for node_id, is_own, _ in rows if is_own]
     if own:
         return int(own[0])
-    taken = {node_id for node_id, _, is_free in found if not is_free}
+    taken = {node_id for node_id, _, is_free in rows if not is_free}
     return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
 
@@ -75,8 +75,8 @@ def join(connection: Connection, cluster_id: str, node: ServeNode, *, lost_after
     ).fetchone()
     if joined is not None:
         return None
-    known = {node.node_id: node for node in view(connection, cluster_id).nodes}
-    return known.get(node.node_id, node)
+    nodes = {node.node_id: node for node in view(connection, cluster_id).nodes}
+    return nodes.get(node.node_id, node)
 
 
 def beat(
@@ -88,13 +88,13 @@ def beat(
         " WHERE cluster_id = %s AND node_id = %s AND incarnation = %s AND is_live RETURNING 1",
         (seen_view, cluster_id, node_id, incarnation),
     ).fetchone()
-    found = view(connection, cluster_id)
-    is_in_it = any((node.node_id, node.incarnation) == (node_id, incarnation) for node in found.nodes)
-    return found if alive is not None and is_in_it else None
+    current = view(connection, cluster_id)
+    is_in_it = any((node.node_id, node.incarnation) == (node_id, incarnation) for node in current.nodes)
+    return current if alive is not None and is_in_it else None
 
 
 def view(connection: Connection, cluster_id: str) -> ServeView:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT view, node_id, host, port, incarnation, seen_view, heartbeat_at + lost_after < clock_timestamp()"
         " FROM serve_clusters LEFT JOIN (SELECT * FROM serve_nodes WHERE is_live) AS live USING (cluster_id)"
         " WHERE cluster_id = %s ORDER BY node_id",
@@ -102,21 +102,21 @@ def view(connection: Connection, cluster_id: str) -> ServeView:
     ).fetchall()
     nodes = tuple(
         ServeNode(node_id=number, host=host, port=port, incarnation=run, seen_view=seen, is_lost=is_lost)
-        for _, number, host, port, run, seen, is_lost in found
+        for _, number, host, port, run, seen, is_lost in rows
         if number is not None
     )
-    return ServeView(number=found[0][0] if found else 0, nodes=nodes)
+    return ServeView(number=rows[0][0] if rows else 0, nodes=nodes)
 
 
 def give_up_lost(connection: Connection, cluster_id: str) -> bool:
-    found = connection.execute(
+    row = connection.execute(
         "WITH gone AS (UPDATE serve_nodes SET is_live = false WHERE cluster_id = %(cluster)s AND is_live"
         " AND heartbeat_at + lost_after < clock_timestamp() RETURNING 1)"
         " UPDATE serve_clusters SET view = view + 1 WHERE cluster_id = %(cluster)s AND EXISTS (SELECT FROM gone)"
         " RETURNING view",
         {"cluster": cluster_id},
     ).fetchone()
-    return found is not None
+    return row is not None
 
 
 def leave(connection: Connection, cluster_id: str, *, node_id: int, incarnation: UUID) -> None:
@@ -130,9 +130,9 @@ def leave(connection: Connection, cluster_id: str, *, node_id: int, incarnation:
 
 
 def others(connection: Connection, cluster_id: str) -> tuple[str, ...]:
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT DISTINCT cluster_id FROM serve_nodes WHERE cluster_id <> %s AND is_live"
         " AND heartbeat_at + lost_after >= clock_timestamp() ORDER BY cluster_id",
         (cluster_id,),
     )
-    return tuple(str(each) for (each,) in found)
+    return tuple(str(name) for (name,) in rows)

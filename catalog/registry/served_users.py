@@ -35,12 +35,12 @@ def every(connection: Connection) -> EveryUser:
     if not secret:
         raise RegistryError("the registry has lost its row of `served_users_secret`: restore it from a backup")
     keys: dict[str, tuple[ScramKeys, ...]] = {}
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT name, mechanism, salt, iterations, stored_key, server_key, changed_at FROM served_users"
         " ORDER BY name, mechanism"
     )
-    for name, mechanism, salt, iterations, stored_key, server_key, changed_at in found:
-        one = ScramKeys(
+    for name, mechanism, salt, iterations, stored_key, server_key, changed_at in rows:
+        key = ScramKeys(
             mechanism=mechanism,
             salt=bytes(salt),
             iterations=iterations,
@@ -48,7 +48,7 @@ def every(connection: Connection) -> EveryUser:
             server_key=bytes(server_key),
             changed_at=changed_at,
         )
-        keys[name] = (*keys.get(name, ()), one)
+        keys[name] = (*keys.get(name, ()), key)
     return EveryUser(keys, bytes(secret))
 
 
@@ -65,7 +65,7 @@ def keep(connection: Connection, name: str, keys: Iterable[ScramKeys], *, is_new
             " VALUES (%s, %s, %s, %s, %s, %s)",
             [
                 (name, key.mechanism, key.salt, key.iterations, key.stored_key, key.server_key)
-                for key in sorted(keys, key=lambda each: each.mechanism)
+                for key in sorted(keys, key=lambda entry: entry.mechanism)
             ],
         )
 

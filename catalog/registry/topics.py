@@ -44,17 +44,17 @@ def register(connection: Connection, *, cluster_id: str, topic: str, topic_id: U
 
 
 def find(connection: Connection, *, cluster_id: str, topic: str, table_uuid: UUID | None = None) -> TopicRow | None:
-    found = connection.execute(
+    row = connection.execute(
         f"SELECT {_COLUMNS} FROM topics WHERE cluster_id = %s AND topic = %s"  # noqa: S608 - column names, no input
         " AND coalesce(table_uuid = %s, true)",
         (cluster_id, topic, table_uuid),
     ).fetchone()
-    return _row(found) if found else None
+    return _row(row) if row else None
 
 
 def every(connection: Connection) -> tuple[TopicRow, ...]:
-    found = connection.execute(f"SELECT {_COLUMNS} FROM topics ORDER BY cluster_id, topic")  # noqa: S608 - as above
-    return tuple(_row(row) for row in found)
+    rows = connection.execute(f"SELECT {_COLUMNS} FROM topics ORDER BY cluster_id, topic")  # noqa: S608 - as above
+    return tuple(_row(row) for row in rows)
 
 
 def lock(connection: Connection, topic: TopicRow) -> None:
@@ -77,16 +77,16 @@ def check_table(connection: Connection, topic: TopicRow, table_uuid: UUID | None
     topic's table has the name.
     """
     row = connection.execute("SELECT table_uuid FROM topics WHERE id = %s", (topic.id,)).fetchone()
-    known = row[0] if row else None
-    if known is None:
+    registered = row[0] if row else None
+    if registered is None:
         _refuse_taken(connection, topic)
-    if known is None and table_uuid is not None:
+    if registered is None and table_uuid is not None:
         try:
             connection.execute("UPDATE topics SET table_uuid = %s WHERE id = %s", (table_uuid, topic.id))
         except psycopg.errors.UniqueViolation as error:
             raise _taken(topic, taken_by=None) from error
-    elif known is not None and known != table_uuid:
-        raise _other_table(topic, known, table_uuid)
+    elif registered is not None and registered != table_uuid:
+        raise _other_table(topic, registered, table_uuid)
 
 
 def check_identity(connection: Connection, topic: TopicRow, table_uuid: UUID | None) -> bool:

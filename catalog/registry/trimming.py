@@ -46,9 +46,9 @@ def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, ba
     """A batch of rows committed at least `days` ago, and settled rewrites of that age."""
     topics.lock(connection, topic)
     old = {"topic": topic.id, "days": int(days), "batch": batch}
-    found = connection.execute(_CANDIDATES, old).fetchall()
+    rows = connection.execute(_CANDIDATES, old).fetchall()
     removed = 0
-    for range_id, partition, start, end, epoch, is_mergeable in sorted(found, key=lambda row: row[1:3]):
+    for range_id, partition, start, end, epoch, is_mergeable in sorted(rows, key=lambda row: row[1:3]):
         if not is_mergeable:
             continue
         before = connection.execute(_BEFORE, (topic.id, partition, start)).fetchone()
@@ -61,7 +61,7 @@ def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, ba
             removed += 1
     slimmed = connection.execute(
         "UPDATE files SET slim = true, file = file || %s WHERE id = ANY(%s)",
-        (Jsonb(NO_DETAILS), [row[0] for row in found]),
+        (Jsonb(NO_DETAILS), [row[0] for row in rows]),
     ).rowcount
     connection.execute(
         f"DELETE FROM metadata WHERE topic_id = %(topic)s AND key = 'rewrite' AND deleted AND updated < {_OLD}",  # noqa: S608 - no input
@@ -72,12 +72,12 @@ def trim(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS, ba
 
 def ended_files(connection: Connection, topic: TopicRow, *, days: float = KEPT_DAYS) -> dict[str, str]:
     """The store may lack these files: then call `forget_deleted`."""
-    found = connection.execute(
+    rows = connection.execute(
         "SELECT path, id FROM files WHERE topic_id = %s AND state IN ('rejected', 'replaced') AND path IS NOT NULL"
         " AND coalesce(committed_at, to_timestamp(created_ms / 1000.0)) < now() - make_interval(secs => %s)",
         (topic.id, days * 86_400),
     )
-    return dict(found.fetchall())
+    return dict(rows.fetchall())
 
 
 def forget_deleted(connection: Connection, topic: TopicRow, files: Mapping[str, str]) -> None:

@@ -32,7 +32,7 @@ def shown_values(messages: Sequence[str], values: pa.BinaryArray, rows: pa.Struc
 def _shown(
     messages: Sequence[str], values: pa.BinaryArray, rows: pa.StructArray
 ) -> Iterator[tuple[str | None, str | None, str | None] | None]:
-    writers = {form: place // 2 for place, form in enumerate(form_texts(len(messages)))}
+    writers = {form: index // 2 for index, form in enumerate(form_texts(len(messages)))}
     for value, row in zip(values.to_pylist(), rows.to_pylist(maps_as_pydicts=None), strict=True):
         if value is None or row is None:
             yield None

@@ -86,9 +86,9 @@ def _struct(
 
 def _type(graph: ColumnGraph, held: Held, path: Path, columns: Mapping[Path, ColumnId]) -> pa.DataType:
     def inner(held: Held, step: int) -> pa.Field:
-        here = (*path, step)
-        kind = _type(graph, held, here, columns)
-        return arrow_field(names.STEP_NAMES[step], kind, _id(columns, here), nullable=not is_required(here))
+        location = (*path, step)
+        kind = _type(graph, held, location, columns)
+        return arrow_field(names.STEP_NAMES[step], kind, _id(columns, location), nullable=not is_required(location))
 
     match held:
         case ListOf():

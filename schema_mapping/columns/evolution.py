@@ -95,7 +95,9 @@ class Evolution:
         still_gone = set(_gone(self._ledger))
         moved = ((kind, node, node.type, node.type) for node in self._gone_before if node in still_gone)
         changes = (_change(*change) for change in (*self._found, *renamed, *moved))
-        return tuple(sorted(changes, key=lambda each: (each.root, path_order(each.path), each.field_id, each.kind)))
+        return tuple(
+            sorted(changes, key=lambda entry: (entry.root, path_order(entry.path), entry.field_id, entry.kind))
+        )
 
     def _settle_children(self, parent: ColumnNode, shapes: Iterable[Shape], *, silent: bool) -> None:
         chosen = {id(self._settle(parent, shape, silent=silent)) for shape in shapes}

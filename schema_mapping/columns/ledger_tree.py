@@ -94,7 +94,7 @@ class LedgerTree:
         self.roots = {root: _root(root) for root in ROOTS}
         self._generations: dict[tuple[Root, Path], int] = {}
         nodes = {node.field_id: node for node in self.roots.values()}
-        for entry in sorted(state.entries, key=lambda each: len(each.path)):
+        for entry in sorted(state.entries, key=lambda item: len(item.path)):
             node = _node(entry, nodes[entry.parent_id])
             nodes[entry.field_id] = node
             self._count(node)
@@ -113,7 +113,7 @@ class LedgerTree:
             for node in parent.at(shape.step)
             if (fit := fit_of(node, shape)) is not None
         ]
-        return min(ranked, key=lambda each: each[:3])[3] if ranked else None
+        return min(ranked, key=lambda candidate: candidate[:3])[3] if ranked else None
 
     def create(self, parent: ColumnNode, shape: Shape) -> ColumnNode:
         path = (*parent.path, shape.step)

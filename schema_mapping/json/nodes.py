@@ -102,8 +102,8 @@ class NodeTables:
                 return self.nodes[at]
             case ChoiceType(branches), StructOutput():
                 first = self._block([JsonNode(op=OPS["TEXT"])] * len(branches))
-                for place, (branch, child) in enumerate(zip(branches, output.fields.values(), strict=True)):
-                    self.nodes[first + place] = self._of(branch, child)
+                for index, (branch, child) in enumerate(zip(branches, output.fields.values(), strict=True)):
+                    self.nodes[first + index] = self._of(branch, child)
                 return JsonNode(op=OPS["CHOICE"], out=output.output, first=first, count=len(branches))
             case _, ScalarOutput():
                 return JsonNode(op=OPS["TEXT"], out=output.output)
@@ -117,8 +117,8 @@ class NodeTables:
         self.objects.append(at)
         self._add_names(node, members)
         node.first = self._block([JsonNode(op=OPS["TEXT"])] * len(members))
-        for place, member in enumerate(members):
-            self.nodes[node.first + place] = self._of(member.type, output.fields[member.name])
+        for index, member in enumerate(members):
+            self.nodes[node.first + index] = self._of(member.type, output.fields[member.name])
 
     def _add_names(self, node: JsonNode, members: Sequence[JsonMember]) -> None:
         size = 1 << (2 * len(members)).bit_length()

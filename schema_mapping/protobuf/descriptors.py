@@ -106,7 +106,7 @@ def closure(descriptor: Descriptor, extensions: tuple[str, ...] = ()) -> SourceS
 def _add_imports_first(file: FileDescriptor, files: dict[str, FileDescriptor]) -> None:
     if file.name in files:
         return
-    for dependency in sorted(file.dependencies, key=lambda each: each.name):
+    for dependency in sorted(file.dependencies, key=lambda imported: imported.name):
         _add_imports_first(dependency, files)
     files[file.name] = file
 

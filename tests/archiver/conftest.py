@@ -61,7 +61,7 @@ class Archive:
 
 
 def _plain(row: Row) -> dict[str, object]:
-    kafka = dict.fromkeys(each.name for each in KAFKA_FIELD.type) | {
+    kafka = dict.fromkeys(column.name for column in KAFKA_FIELD.type) | {
         "partition": row.partition,
         "offset": row.offset,
         "event_timestamp": None if row.timestamp is None else row.timestamp * 1000,
@@ -105,6 +105,6 @@ def filled(lake: Lake, archive: Archive) -> Lake:
     )
     rest = [archive.row(offset=i, key=b"k", value=b"v%d" % i, timestamp=1_000 * i) for i in range(1, 10)]
     lake.add(archive.rows, archive.batch([odd, *rest]), 0, 12)
-    other = [archive.row(offset=i, partition=1, timestamp=500 * i) for i in range(4)]
-    lake.add(archive.rows, archive.batch(other), 0, 4, partition=1)
+    rows = [archive.row(offset=i, partition=1, timestamp=500 * i) for i in range(4)]
+    lake.add(archive.rows, archive.batch(rows), 0, 4, partition=1)
     return lake

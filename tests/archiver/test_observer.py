@@ -12,15 +12,15 @@ from archiver.observer import all_of, ignore
 
 
 def test_each_observer_is_told_each_event_in_turn() -> None:
-    told: list[tuple[str, int]] = []
-    tell = all_of(lambda event: told.append(("first", event)), ignore, lambda event: told.append(("second", event)))
+    events: list[tuple[str, int]] = []
+    tell = all_of(lambda event: events.append(("first", event)), ignore, lambda event: events.append(("second", event)))
     tell(1)
     tell(2)
-    assert told == [("first", 1), ("second", 1), ("first", 2), ("second", 2)]
+    assert events == [("first", 1), ("second", 1), ("first", 2), ("second", 2)]
 
 
 def test_raising_observer_is_logged_once_and_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    told: list[int] = []
+    events: list[int] = []
     calls: list[int] = []
 
     class Broken:
@@ -29,11 +29,11 @@ def test_raising_observer_is_logged_once_and_left_out(caplog: pytest.LogCaptureF
             if event == 2:
                 raise OSError("disk full")
 
-    tell = all_of(Broken(), told.append)
+    tell = all_of(Broken(), events.append)
     with caplog.at_level(logging.ERROR):
         for number in range(5):
             tell(number)
-    assert (calls, told) == ([0, 1, 2], [0, 1, 2, 3, 4])
+    assert (calls, events) == ([0, 1, 2], [0, 1, 2, 3, 4])
     (record,) = caplog.records
     assert "Broken" in record.getMessage()
     assert record.exc_info is not None
@@ -46,10 +46,10 @@ def test_one_that_fails_twice_inside_one_call_stops_nothing() -> None:
             tell(event - 1)
         raise OSError("disk full")
 
-    told: list[int] = []
-    tell = all_of(broken, told.append)
+    events: list[int] = []
+    tell = all_of(broken, events.append)
     tell(1)
-    assert told == [0, 1]
+    assert events == [0, 1]
 
 
 def test_who_stops_the_process_is_heard() -> None:
@@ -61,14 +61,14 @@ def test_who_stops_the_process_is_heard() -> None:
 
 
 def test_threads_take_turns() -> None:
-    told: list[int] = []
+    turns: list[int] = []
     inside = threading.Lock()
 
     def one_at_a_time(event: int) -> None:
         assert inside.acquire(blocking=False)
         time.sleep(0.001)
         inside.release()
-        told.append(event)
+        turns.append(event)
 
     tell = all_of(one_at_a_time)
     threads = [threading.Thread(target=lambda: [tell(number) for number in range(20)]) for _ in range(4)]
@@ -76,4 +76,4 @@ def test_threads_take_turns() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(told) == sorted([*range(20)] * 4)
+    assert sorted(turns) == sorted([*range(20)] * 4)

@@ -65,7 +65,7 @@ def loaded(table: Lake) -> ArchiveTable:
 
 def values(table: Lake, formats: SegmentFormats) -> list[tuple[int, bytes]]:
     batches = table.archive(formats=formats).records(PARTITION)
-    return [(row["offset"], row["value"]) for each in batches for row in each.to_pylist()]
+    return [(row["offset"], row["value"]) for chunk in batches for row in chunk.to_pylist()]
 
 
 def expected(start: int, end: int) -> list[tuple[int, bytes]]:
@@ -92,19 +92,19 @@ def test_a_table_may_hold_files_of_several_formats(tmp_path: Path, table: Lake):
 def test_holes_are_looked_for_in_files_of_any_format(tmp_path: Path, table: Lake):
     ranges = archived(tmp_path, 0, 2, ArrowFormat())
     commit(table, ranges)
-    wanted = [_expected(range_) for range_ in ranges]
-    assert search(loaded(table), wanted, {}, formats=NEW) == ()
-    beside = replace(wanted[1], files=(ExpectedFile(path="file:///gone.arrow", rows=3),), end_offset=5, rows=3)
-    (hole,) = search(loaded(table), [wanted[0], beside], {}, formats=NEW)
+    ranges_ = [_expected(range_) for range_ in ranges]
+    assert search(loaded(table), ranges_, {}, formats=NEW) == ()
+    beside = replace(ranges_[1], files=(ExpectedFile(path="file:///gone.arrow", rows=3),), end_offset=5, rows=3)
+    (hole,) = search(loaded(table), [ranges_[0], beside], {}, formats=NEW)
     assert (hole.start_offset, hole.end_offset, hole.rows) == (4, 5, 1)
 
 
 def test_uploads_are_found_again_whatever_their_format(tmp_path: Path, table: Lake):
     first, second = archived(tmp_path, 0, 1, ParquetFormat()), archived(tmp_path, 2, 2, ArrowFormat())
     ends = Ends(reached={}, starts={PARTITION: {0}})
-    found = continuing_ranges(loaded(table), OBJECTS, NEW, versions=frozenset({RAW.schema_version}), ends=ends)
-    assert [range_.id for range_ in found.ranges] == [each.id for each in (*first, *second)]
-    assert [range_.file.format for range_ in found.ranges if range_.file] == ["parquet", "orc", "orc"]
+    continued = continuing_ranges(loaded(table), OBJECTS, NEW, versions=frozenset({RAW.schema_version}), ends=ends)
+    assert [range_.id for range_ in continued.ranges] == [uploaded.id for uploaded in (*first, *second)]
+    assert [range_.file.format for range_ in continued.ranges if range_.file] == ["parquet", "orc", "orc"]
     with pytest.raises(UnknownFormat, match=r"\.arrow"):
         continuing_ranges(loaded(table), OBJECTS, FORMATS, versions=frozenset({RAW.schema_version}), ends=ends)
 
@@ -123,19 +123,19 @@ def test_rows_are_copied_from_one_format_to_the_other(tmp_path: Path):
             bloom_filters={},
         )
     )
-    wanted = RowRange(partition=PARTITION, start_offset=0, end_offset=2)
-    copied = copier.copy(source, wanted, without=np.array([0]))
+    row_range = RowRange(partition=PARTITION, start_offset=0, end_offset=2)
+    copied = copier.copy(source, row_range, without=np.array([0]))
     assert copied.file is not None
     assert (copied.rows, copied.file.rows, copied.file.format) == (2, 1, "orc")
-    again = copier.copy(copied.file, wanted, without=np.array([], np.int64))
+    again = copier.copy(copied.file, row_range, without=np.array([], np.int64))
     assert again.digest == copied.file.digest
 
 
 def test_a_format_that_iceberg_has_no_name_for_is_not_committed(table: Lake):
     for name in ("arrow", "puffin"):
-        one = replace(_range(), files=(DataFileInfo(path="f", size_bytes=1, rows=1, format=name),))
+        range_ = replace(_range(), files=(DataFileInfo(path="f", size_bytes=1, rows=1, format=name),))
         with pytest.raises(NewerFormat, match=f"format='{name}'"):
-            commit(table, [one])
+            commit(table, [range_])
 
 
 def _range() -> TranslatedRange:

@@ -18,19 +18,19 @@ from tests.support.catalog.memory import span
 
 @cache
 def entry(number: int, *more: int) -> CommitEntry:
-    ranges = tuple(span(each, number * 10, number * 10 + 10) for each in (0, *more))
+    ranges = tuple(span(partition, number * 10, number * 10 + 10) for partition in (0, *more))
     value = JournaledCommit(commit_id=f"{number:04d}", ranges=ranges).to_json()
     return CommitEntry(f"commit-{number:04d}", json.dumps(value, separators=(",", ":")).encode())
 
 
-SUMMARY = JournalSummary.of([entry(each) for each in (3, 1, 2)])
+SUMMARY = JournalSummary.of([entry(index) for index in (3, 1, 2)])
 
 
 def test_it_has_the_bytes_in_the_order_of_names() -> None:
-    found = tuple(entries_in("ignored", SUMMARY.to_bytes()))
-    assert found == SUMMARY.entries
-    assert [each.name for each in found] == ["commit-0001", "commit-0002", "commit-0003"]
-    assert found[0].commit.commit_id == "0001"
+    entries = tuple(entries_in("ignored", SUMMARY.to_bytes()))
+    assert entries == SUMMARY.entries
+    assert [item.name for item in entries] == ["commit-0001", "commit-0002", "commit-0003"]
+    assert entries[0].commit.commit_id == "0001"
 
 
 def test_same_entries_give_the_same_summary_in_any_order() -> None:
@@ -40,9 +40,9 @@ def test_same_entries_give_the_same_summary_in_any_order() -> None:
 
 def test_two_objects_of_one_commit_are_both_kept() -> None:
     """A run that settled a commit knew more of its ranges than the one before."""
-    one, other = entry(1), entry(1, 2)
-    found = tuple(entries_in("", JournalSummary.of([one, other]).to_bytes()))
-    assert set(found) == {one, other}
+    first, second = entry(1), entry(1, 2)
+    entries = tuple(entries_in("", JournalSummary.of([first, second]).to_bytes()))
+    assert set(entries) == {first, second}
 
 
 def test_an_object_of_one_commit_is_its_entry() -> None:
@@ -88,20 +88,20 @@ def test_no_changed_byte_goes_unseen(data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(whole) - 1))
     changed = whole[:at] + bytes([whole[at] ^ data.draw(st.integers(1, 255))]) + whole[at + 1 :]
     try:
-        found = tuple(entries_in("", changed))
+        entries = tuple(entries_in("", changed))
     except (ValueError, KeyError, TypeError, RegistryOutdated):
         return
-    assert found == SUMMARY.entries
+    assert entries == SUMMARY.entries
 
 
 def test_entries_that_cannot_both_be_right() -> None:
-    one = entry(1, 2).commit
-    assert one.contradicts(one) is None
-    assert one.contradicts(JournaledCommit(commit_id="0001", ranges=one.ranges[:1])) is None
-    assert JournaledCommit(commit_id="0001").contradicts(one) is None
+    commit = entry(1, 2).commit
+    assert commit.contradicts(commit) is None
+    assert commit.contradicts(JournaledCommit(commit_id="0001", ranges=commit.ranges[:1])) is None
+    assert JournaledCommit(commit_id="0001").contradicts(commit) is None
     moved = json.loads(entry(1, 2).data)
     moved["ranges"][1]["end_offset"] += 1
-    assert one.contradicts(JournaledCommit.from_json(moved)) == "the offsets [10, 21) of partition 2"
+    assert commit.contradicts(JournaledCommit.from_json(moved)) == "the offsets [10, 21) of partition 2"
     counted = json.loads(entry(1, 2).data)
     counted["ranges"][0]["file"]["rows"] += 1
-    assert one.contradicts(JournaledCommit.from_json(counted)) == "the offsets [10, 20) of partition 0"
+    assert commit.contradicts(JournaledCommit.from_json(counted)) == "the offsets [10, 20) of partition 0"

@@ -46,19 +46,19 @@ FILES = st.builds(
 
 @given(st.lists(FILES, max_size=3))
 def test_a_range_survives_json_and_pickle(files: list[DataFileInfo]):
-    one = replace(span(0, 0, 1), files=tuple(files))
-    assert TranslatedRange.from_json(json.loads(json.dumps(one.to_json()))) == one
-    assert pickle.loads(pickle.dumps(one)) == one
+    range_ = replace(span(0, 0, 1), files=tuple(files))
+    assert TranslatedRange.from_json(json.loads(json.dumps(range_.to_json()))) == range_
+    assert pickle.loads(pickle.dumps(range_)) == range_
 
 
 @given(st.none() | FILES)
 def test_a_range_from_before_it_could_have_several_files_is_read(file: DataFileInfo | None):
-    one = replace(span(0, 0, 1), files=(file,) if file else ())
+    range_ = replace(span(0, 0, 1), files=(file,) if file else ())
     stored = {"file": file.to_json() if file else None} | {
-        name: value for name, value in one.to_json().items() if name not in {"file", "files"}
+        name: value for name, value in range_.to_json().items() if name not in {"file", "files"}
     }
-    assert one.to_json() == stored
-    assert TranslatedRange.from_json(stored) == one
+    assert range_.to_json() == stored
+    assert TranslatedRange.from_json(stored) == range_
 
 
 @given(FILES)
@@ -113,4 +113,4 @@ def test_a_range_holds_at_least_one_offset(start: int, end: int):
 def test_ids_sort_by_time():
     ids = [new_id() for _ in range(3)]
     assert len(set(ids)) == 3
-    assert {len(one) for one in ids} == {26}
+    assert {len(identifier) for identifier in ids} == {26}

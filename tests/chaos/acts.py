@@ -127,9 +127,9 @@ class Plan:
             "writer": Random(f"{seed}/{number}/writer").choice(tuple(Writer)),
         }
         drawn = [Act(verb=Verb.ARCHIVE, noise=noise.randrange(1_000_000)) for _ in range(2)]
-        for place in range(len(drawn), acts):
-            weights = _LAST if place >= acts - 2 else _WEIGHTS
+        for index in range(len(drawn), acts):
+            weights = _LAST if index >= acts - 2 else _WEIGHTS
             (verb,) = noise.choices(list(weights), list(weights.values()))
-            is_faulty = place % FAULT_EVERY == FAULT_EVERY - 1 and verb.is_ours
+            is_faulty = index % FAULT_EVERY == FAULT_EVERY - 1 and verb.is_ours
             drawn.append(Act(verb=verb, noise=noise.randrange(1_000_000), is_faulty=is_faulty))
         return cls(acts=tuple(drawn), **shape)

@@ -72,8 +72,8 @@ def judge_replay(scene: Scene, model: Model) -> None:
         return
     places = [(record.partition, record.offset) for record in replayed]
     if places == model.live:
-        other = [place for place, seen, kafka in zip(places, replayed, expected, strict=True) if seen != kafka]
-        raise Violation(f"a replay gives other bytes than Kafka has: {_named(other)}")
+        differing = [place for place, seen, kafka in zip(places, replayed, expected, strict=True) if seen != kafka]
+        raise Violation(f"a replay gives other bytes than Kafka has: {_named(differing)}")
     lost, more = sorted(set(model.live) - set(places)), sorted(set(places) - set(model.live))
     raise Violation(f"a replay lacks {_named(lost)}, has beside them {_named(more)}, {len(places)} records in all")
 
@@ -113,9 +113,9 @@ def _judge_right(report: VerifiedTopic, faults: Sequence[str], model: Model) -> 
     if report.rows != len(model.live):
         raise Violation(f"verify proves {report.rows} records of {len(model.live)}")
     gone = len(model.of(RecordState.ERASED, RecordState.ACCEPTED))
-    told = sum(gap.count for partition in report.partitions for gap in partition.gaps if gap.kind is GapKind.ERASED)
-    if told > gone:
-        raise Violation(f"verify says that {told} records were erased, and {gone} were")
+    reported = sum(gap.count for partition in report.partitions for gap in partition.gaps if gap.kind is GapKind.ERASED)
+    if reported > gone:
+        raise Violation(f"verify says that {reported} records were erased, and {gone} were")
 
 
 def judge_advice(texts: Iterable[str]) -> None:
@@ -127,15 +127,17 @@ def judge_advice(texts: Iterable[str]) -> None:
 
 def _judge_missing(report: VerifiedTopic, faults: Sequence[str], model: Model) -> None:
     missing = Counter(partition for partition, _ in model.missing)
-    told: Counter[int] = Counter()
-    for one in report.partitions:
-        for gap in one.gaps:
+    reported: Counter[int] = Counter()
+    for seen in report.partitions:
+        for gap in seen.gaps:
             if gap.kind is GapKind.DELETED:
-                told[one.partition] += gap.count
-    if told != missing:
-        raise Violation(f"verify says that {dict(told)} rows are missing, and {dict(missing)} are: {faults[:_SHOWN]}")
-    if other := [fault for fault in report.faults if fault.kind is not FaultKind.DELETED]:
-        raise Violation(f"verify finds other faults than missing rows: {other[:_SHOWN]}")
+                reported[seen.partition] += gap.count
+    if reported != missing:
+        raise Violation(
+            f"verify says that {dict(reported)} rows are missing, and {dict(missing)} are: {faults[:_SHOWN]}"
+        )
+    if unexpected := [fault for fault in report.faults if fault.kind is not FaultKind.DELETED]:
+        raise Violation(f"verify finds other faults than missing rows: {unexpected[:_SHOWN]}")
 
 
 def _named(places: Sequence[Place]) -> str:

@@ -28,4 +28,4 @@ FINDINGS: Final[tuple[Finding, ...]] = ()
 
 
 def finding_in(verb: str, text: str, *, is_bare: bool) -> Finding | None:
-    return next((each for each in FINDINGS if each.shows_in(verb, text, is_bare=is_bare)), None)
+    return next((finding for finding in FINDINGS if finding.shows_in(verb, text, is_bare=is_bare)), None)

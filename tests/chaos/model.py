@@ -54,7 +54,7 @@ class Model:
         return sorted({partition for partition, _ in self.kafka})
 
     def end(self, partition: int) -> int:
-        return max((offset + 1 for each, offset in self.states if each == partition), default=0)
+        return max((offset + 1 for number, offset in self.states if number == partition), default=0)
 
     def put(self, places: Iterable[Place], state: RecordState) -> None:
         self.states.update(dict.fromkeys(places, state))

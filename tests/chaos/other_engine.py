@@ -90,7 +90,7 @@ class OtherEngine:
         like = next(file.live for file in self._reader.live_files(table) if file.live.num_rows).slice(0, 1)
         row = like.to_pylist()[0]
         kafka = [row["kafka"] | {"partition": partition, "offset": offset} for partition, offset in places]
-        rows = pa.Table.from_pylist([row | {"kafka": each} for each in kafka], like.schema)
+        rows = pa.Table.from_pylist([row | {"kafka": record} for record in kafka], like.schema)
         data = self._data_file(table, rows)
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
             producer.append_data_file(data)
@@ -332,7 +332,7 @@ def _live(
 
 
 def _values(partition: Record) -> tuple[Any, ...]:
-    return tuple(partition[place] for place in range(len(partition)))
+    return tuple(partition[index] for index in range(len(partition)))
 
 
 def _without(rows: pa.Table, gone: frozenset[Place]) -> pa.Table:
@@ -402,7 +402,7 @@ def _add_deletes(table: Table, files: Sequence[DataFile]) -> None:
         by_spec: dict[int, list[DataFile]] = {}
         for file in files:
             by_spec.setdefault(file.spec_id, []).append(file)
-        made = [_delete_manifest(table, producer._snapshot_id, spec, each) for spec, each in by_spec.items()]
+        made = [_delete_manifest(table, producer._snapshot_id, spec, group) for spec, group in by_spec.items()]
         before = producer._manifests
         producer._manifests = lambda: [*before(), *made]
 

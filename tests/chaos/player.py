@@ -85,7 +85,7 @@ class HistoryPlayer:
     def archive(self, act: Act, noise: Random) -> None:
         model = self.model
         if noise.random() < 0.85 or not model.states:
-            model.kafka = {(each.partition, each.offset): each for each in self.scene.produce(noise)}
+            model.kafka = {(record.partition, record.offset): record for record in self.scene.produce(noise)}
         said = self.ours(act, methodcaller("archive"))
         if model.is_intact and model.knows_all:
             self._must_succeed(said)
@@ -123,10 +123,12 @@ class HistoryPlayer:
         leaving = [place for place in model.states if place[0] == partition and place[1] < cut]
         said = self.ours(act, methodcaller("expire", limits, rows=rows), leaving=leaving)
         after = self.scene.first_offsets
-        for each in {*before, *after}:
-            most = max(before.get(each, 0), cut if each == partition else 0)
-            if not before.get(each, 0) <= after.get(each, 0) <= most:
-                raise Violation(f"partition {each} began at {before.get(each, 0)}, and at {after.get(each)} now: {cut}")
+        for number in {*before, *after}:
+            most = max(before.get(number, 0), cut if number == partition else 0)
+            if not before.get(number, 0) <= after.get(number, 0) <= most:
+                raise Violation(
+                    f"partition {number} began at {before.get(number, 0)}, and at {after.get(number)} now: {cut}"
+                )
         self._must_succeed(said)
         begins = after.get(partition, 0)
         if rows and said.succeeded and model.is_intact and cut > low and begins != cut:
@@ -239,8 +241,8 @@ class HistoryPlayer:
     def delete_file(self, act: Act, noise: Random) -> None:
         files = self.scene.other.files()
         if files:
-            file = min(files, key=lambda each: min(places_of(each.rows)) if noise.random() < 0.5 else (99, 0))
-            self.scene.other.remove_files(lambda each: each.data.file_path == file.data.file_path)
+            file = min(files, key=lambda entry: min(places_of(entry.rows)) if noise.random() < 0.5 else (99, 0))
+            self.scene.other.remove_files(lambda entry: entry.data.file_path == file.data.file_path)
             self.model.deleted(places_of(file.live))
 
     def rewrite(self, act: Act, noise: Random) -> None:
@@ -266,14 +268,18 @@ class HistoryPlayer:
             self._set_main(noise.choice(candidates[-4:]))
 
     def roll_forward(self, act: Act, noise: Random) -> None:
-        newest = max(self.scene.table().metadata.snapshots, key=lambda each: each.sequence_number or 0)
+        newest = max(self.scene.table().metadata.snapshots, key=lambda snapshot: snapshot.sequence_number or 0)
         if newest.snapshot_id in self._known_snapshots():
             self._set_main(newest.snapshot_id)
 
     def _known_snapshots(self) -> list[int]:
         standing = {snapshot.snapshot_id for snapshot in self.scene.table().metadata.snapshots}
         allowed = {*self.model.live, *self.model.missing}
-        return [each for each, places in self.model.snapshots.items() if each in standing and places <= allowed]
+        return [
+            snapshot_id
+            for snapshot_id, places in self.model.snapshots.items()
+            if snapshot_id in standing and places <= allowed
+        ]
 
     def _set_main(self, snapshot_id: int) -> None:
         self.scene.set_main(snapshot_id)
@@ -283,8 +289,8 @@ class HistoryPlayer:
     def cherry_pick(self, act: Act, noise: Random) -> None:
         table, model = self.scene.table(), self.model
         line = list(ancestors_of(table.current_snapshot(), table.metadata))
-        starts = [place for place, snapshot in enumerate(line) if snapshot.snapshot_id in self._known_snapshots()]
-        starts = [place for place in starts if 0 < place <= _MOST_PICKED]
+        starts = [index for index, snapshot in enumerate(line) if snapshot.snapshot_id in self._known_snapshots()]
+        starts = [index for index in starts if 0 < index <= _MOST_PICKED]
         if not starts:
             return
         start = noise.choice(starts)

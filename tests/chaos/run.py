@@ -39,7 +39,7 @@ class HistoryResult:
         return sum(KILLED in note for note in self.notes)
 
     def to_json(self) -> dict[str, Any]:
-        told = {"violation": self.violation, "notes": list(self.notes)} if self.violation else {}
+        details = {"violation": self.violation, "notes": list(self.notes)} if self.violation else {}
         return {
             "number": self.number,
             "ended": self.ended,
@@ -47,7 +47,7 @@ class HistoryResult:
             "records": self.records,
             "seconds": round(self.seconds, 1),
             "killed": self.killed,
-            **told,
+            **details,
         }
 
     def __str__(self) -> str:
@@ -62,13 +62,13 @@ class HistoryResults(Results):
     def totals(self) -> dict[str, Any]:
         return {
             "histories": len(self.rounds),
-            "acts": sum(one["acts"] for one in self.rounds),
-            "records": sum(one["records"] for one in self.rounds),
-            "wrong": sum(one["ended"] == WRONG for one in self.rounds),
+            "acts": sum(round_["acts"] for round_ in self.rounds),
+            "records": sum(round_["records"] for round_ in self.rounds),
+            "wrong": sum(round_["ended"] == WRONG for round_ in self.rounds),
         }
 
     def table(self) -> str:
-        ends = Counter(one["ended"] for one in self.rounds)
+        ends = Counter(round_["ended"] for round_ in self.rounds)
         rows = [f"| {end} | {count} |" for end, count in ends.most_common()]
         return "\n".join(["| ended | histories |", "|---|---:|", *rows])
 
@@ -121,7 +121,7 @@ def shrink(
 
 
 def _kind(result: HistoryResult) -> tuple[str, str]:
-    return result.ended, "".join(each for each in result.violation[:60] if not each.isdigit())
+    return result.ended, "".join(character for character in result.violation[:60] if not character.isdigit())
 
 
 def chaos(

@@ -64,11 +64,11 @@ def _texts(report: Any) -> Iterator[str]:
         case ReprocessReport():
             yield from map(_text, report.failures.values())
         case RefillReport():
-            yield from (f"{each.rows} rows are left: {each.reason}" for each in report.of(Fate.LEFT))
+            yield from (f"{entry.rows} rows are left: {entry.reason}" for entry in report.of(Fate.LEFT))
         case TopicOrphans() | ReconciledTopic():
             yield from (_text(error) for error in (report.error,) if error)
         case RebuiltTopic():
-            yield from (f"{each.path} is left: {each.reason}" for each in report.left)
+            yield from (f"{entry.path} is left: {entry.reason}" for entry in report.left)
         case _:
             return
 

@@ -39,9 +39,9 @@ def test_a_number_draws_the_same_history_again() -> None:
     plan = Plan.draw(7, 3, 30)
     assert plan == Plan.draw(7, 3, 30) != Plan.draw(7, 4, 30)
     assert len(plan.acts) == 30
-    faulty = [place for place, act in enumerate(plan.acts) if act.is_faulty]
+    faulty = [index for index, act in enumerate(plan.acts) if act.is_faulty]
     assert faulty
-    assert all(place % FAULT_EVERY == FAULT_EVERY - 1 for place in faulty)
+    assert all(index % FAULT_EVERY == FAULT_EVERY - 1 for index in faulty)
     assert [Act.from_json(act.to_json()) for act in plan.acts] == list(plan.acts)
 
 

@@ -43,7 +43,7 @@ def compare(recorded: Path) -> None:
         raise SystemExit(
             f"the runner sent {len(sent)} distinct payloads, the vectors have {len(kept)}: scripts/conformance --record"
         )
-    refused = sum(not each.accepted for each in kept)
+    refused = sum(not entry.accepted for entry in kept)
     print(f"the {len(kept)} distinct payloads of tests/vectors/conformance, {refused} of them malformed")  # noqa: T201
 
 

@@ -78,8 +78,8 @@ def test_moved_files_are_in_the_table_once_after_a_kill(stack: Stack, tmp_path: 
 
 def registered(config: Path) -> set[str]:
     with psycopg.connect(load_config(config).registry.dsn) as connection:
-        found = connection.execute("SELECT path FROM files WHERE state = 'committed'").fetchall()
-    return {path for (path,) in found}
+        rows = connection.execute("SELECT path FROM files WHERE state = 'committed'").fetchall()
+    return {path for (path,) in rows}
 
 
 def in_table(stack: Stack, config: Path, topic: str) -> set[str]:

@@ -42,7 +42,7 @@ class Plans:
 
     def __call__(self, event: JobEvent) -> None:
         if isinstance(event, WavePlanned):
-            self.waves.append([one for range_ in event.ranges.values() for one in range_])
+            self.waves.append([item for range_ in event.ranges.values() for item in range_])
 
 
 def run(config: Path, observer: JobObserver = ignore) -> JobReport:
@@ -87,9 +87,9 @@ def test_a_task_in_the_middle_that_halts_keeps_what_follows_out(stack: Stack, tm
     ((partition, error),) = run(config).topics[0].failures
     assert (partition, type(error)) == (0, ParseHalted)
     assert error.context["offset"] == RECORDS // 2
-    held = from_archive(config, topic, 1)
-    assert 0 < len(held) <= RECORDS // 2
-    assert [record.offset for record in held] == list(range(len(held)))
+    archived = from_archive(config, topic, 1)
+    assert 0 < len(archived) <= RECORDS // 2
+    assert [record.offset for record in archived] == list(range(len(archived)))
     assert states(config)[FileState.REJECTED].ranges > 0, "no task behind the bad one had finished"
 
     config.write_text(config.read_text().replace('"halt"', '"pass_through"'))
@@ -128,8 +128,8 @@ def test_two_archivers_cut_one_partition_at_once(stack: Stack) -> None:
     topic = stack.topic()
     configs = [stack.config({topic: {}}, archive=SMALL_TASKS | {"task_size": size}) for size in ("60000B", "43000B")]
     table, dsn = load_config(configs[0]).topic(topic).table, load_config(configs[0]).registry.dsn
-    other = load_config(configs[1])
-    text = configs[1].read_text().replace(other.topic(topic).table, table).replace(other.registry.dsn, dsn)
+    second = load_config(configs[1])
+    text = configs[1].read_text().replace(second.topic(topic).table, table).replace(second.registry.dsn, dsn)
     configs[1].write_text(text)
     start = threading.Barrier(2)
 

@@ -15,7 +15,7 @@ from tests.fault.soak import faults
 DOCS = TREE / "docs"
 
 
-@pytest.mark.parametrize("mutant", mutants(), ids=lambda one: one.name)
+@pytest.mark.parametrize("mutant", mutants(), ids=lambda hole: hole.name)
 def test_a_hole_can_be_put_back(mutant: Mutant) -> None:
     try:
         mutant.apply(TREE, only_check=True)
@@ -33,12 +33,12 @@ def test_a_patch_is_applied_to_a_copy(tmp_path: Path) -> None:
         "Hole: b is 3\nRounds: Terminate, Rivals\n\n"
         "--- a/code.py\n+++ b/code.py\n@@ -1,2 +1,2 @@\n a = 1\n-b = 2\n+b = 3\n"
     )
-    found = read(patch)
-    assert (found.name, found.hole, found.rounds, found.tests) == ("b", "b is 3", ("Terminate", "Rivals"), ())
-    found.apply(tmp_path)
+    mutant = read(patch)
+    assert (mutant.name, mutant.hole, mutant.rounds, mutant.tests) == ("b", "b is 3", ("Terminate", "Rivals"), ())
+    mutant.apply(tmp_path)
     assert (tmp_path / "code.py").read_text() == "a = 1\nb = 3\n"
     with pytest.raises(subprocess.CalledProcessError):
-        found.apply(tmp_path)
+        mutant.apply(tmp_path)
 
 
 def outcome(name: str, *, red: int) -> Outcome:

@@ -37,7 +37,7 @@ class Collector(threading.Thread):
     def run(self) -> None:
         while not self._over.is_set():
             (topic,) = collect(self._config).topics
-            self.deleted += [each.path for each in topic.deleted]
+            self.deleted += [entry.path for entry in topic.deleted]
             self.errors += [error for error in (topic.error, *topic.failures.values()) if error is not None]
 
     def stop(self) -> None:

@@ -48,8 +48,8 @@ def test_a_kill_at_any_step_changes_no_record(stack: Stack, tmp_path: Path) -> N
 
 def registered(config: Path) -> set[str]:
     with psycopg.connect(load_config(config).registry.dsn) as connection:
-        found = connection.execute("SELECT path FROM files WHERE state = 'committed'").fetchall()
-    return {path for (path,) in found}
+        rows = connection.execute("SELECT path FROM files WHERE state = 'committed'").fetchall()
+    return {path for (path,) in rows}
 
 
 def in_table(stack: Stack, config: Path, topic: str) -> set[str]:

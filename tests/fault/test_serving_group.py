@@ -31,10 +31,10 @@ class Noted:
 
 @pytest.fixture
 def noted(tmp_path: Path) -> Noted:
-    found = Noted(tmp_path, "a", "b")
-    found.note("a", "assigned", [0, 1])
-    found.note("b", "assigned", [2, 3])
-    return found
+    notes = Noted(tmp_path, "a", "b")
+    notes.note("a", "assigned", [0, 1])
+    notes.note("b", "assigned", [2, 3])
+    return notes
 
 
 def test_a_group_that_shares_all_partitions_is_settled(noted: Noted) -> None:

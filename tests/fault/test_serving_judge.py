@@ -64,19 +64,19 @@ def judged(folder: Path, notes: Notes) -> Verdict:
 
 
 def test_a_right_course_has_no_fault(tmp_path: Path) -> None:
-    found = judged(tmp_path, right())
-    assert found.wrong == []
-    assert (found.records, found.delivered, found.again) == (100, 110, 10)
-    assert (found.commits, found.refused, found.assignments) == (3, 1, 4)
-    assert found.longest_silence == 4.0
+    verdict = judged(tmp_path, right())
+    assert verdict.wrong == []
+    assert (verdict.records, verdict.delivered, verdict.again) == (100, 110, 10)
+    assert (verdict.commits, verdict.refused, verdict.assignments) == (3, 1, 4)
+    assert verdict.longest_silence == 4.0
 
 
 def test_a_line_that_a_kill_cut_short_does_not_count(tmp_path: Path) -> None:
     notes = right()
-    found = judged(tmp_path, notes)
+    verdict = judged(tmp_path, notes)
     with (tmp_path / "a.jsonl").open("a") as file:
         file.write('["got", 6000000000, 0, 30, 9')
-    assert judge([tmp_path / f"{note}.jsonl" for note in notes], ENDS) == found
+    assert judge([tmp_path / f"{note}.jsonl" for note in notes], ENDS) == verdict
 
 
 def test_a_commit_that_nobody_heard_of_may_count_and_may_not(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def late_commit(offset: int) -> list[Line]:
     return [["committing", 10 * SECOND, {"0": offset}], ["committed", 11 * SECOND, {"0": offset}]]
 
 
-@pytest.mark.parametrize(("change", "told"), [each[1:] for each in SEEDED], ids=[each[0] for each in SEEDED])
+@pytest.mark.parametrize(("change", "told"), [case[1:] for case in SEEDED], ids=[case[0] for case in SEEDED])
 def test_each_fault_is_found(tmp_path: Path, change: Change, told: list[str]) -> None:
     notes = right()
     change(notes)

@@ -33,7 +33,7 @@ def test_a_round_of_each_quick_kind_leaves_each_record_once(stack: Stack, tmp_pa
     results, lines = Results.open(tmp_path / "faults.json", seed=SEED, resume=False), list[str]()
     played = kinds(allowed=faults.is_quick)[::2]
     soak(stack, None, results, rounds=len(played), allowed=faults.is_quick, kinds=played, say=lines.append)
-    assert [each["faults"][0]["kind"] for each in results.rounds] == [kind.__name__ for kind in played]
+    assert [round_["faults"][0]["kind"] for round_ in results.rounds] == [kind.__name__ for kind in played]
     assert results.totals()["wrong"] == 0, "\n".join(lines)
     assert results.totals()["struck"] >= len(played) // 2, "\n".join(lines)
 

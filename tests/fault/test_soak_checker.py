@@ -48,7 +48,7 @@ def phantom(found: list[Seen]) -> list[Seen]:
 SEEDED: dict[str, tuple[Change, set[Defect]]] = {
     "a row dropped in the middle": (lambda found: [*found[:50], *found[51:]], {Defect.LOST}),
     "the last row dropped": (lambda found: found[:-1], {Defect.LOST}),
-    "a partition dropped": (lambda found: [one for one in found if one.partition], {Defect.LOST}),
+    "a partition dropped": (lambda found: [row for row in found if row.partition], {Defect.LOST}),
     "a row doubled": (lambda found: [*found[:51], found[50], *found[51:]], {Defect.DOUBLED}),
     "a file doubled": (lambda found: [*found, *found[-9:]], {Defect.DOUBLED, Defect.REORDERED}),
     "two rows swapped": (swapped, {Defect.REORDERED}),
@@ -61,7 +61,7 @@ SEEDED: dict[str, tuple[Change, set[Defect]]] = {
     "the kind of timestamp": (altered(63, timestamp_type=2), {Defect.CHANGED}),
     "two rows exchanged their offsets": (
         lambda found: [
-            one._replace(offset={40: 41, 41: 40}.get(one.offset, one.offset)) if one.partition else one for one in found
+            row._replace(offset={40: 41, 41: 40}.get(row.offset, row.offset)) if row.partition else row for row in found
         ],
         {Defect.CHANGED, Defect.REORDERED},
     ),
@@ -76,9 +76,9 @@ def test_what_is_right_is_called_right() -> None:
 def test_a_seeded_defect_is_found(seeded: str) -> None:
     change, defects = SEEDED[seeded]
     expected = records()
-    found = change(list(expected))
-    assert found != expected
-    assert {each.defect for each in compare("here", expected, found, Ledger(), TOPIC)} == defects
+    changed = change(list(expected))
+    assert changed != expected
+    assert {anomaly.defect for anomaly in compare("here", expected, changed, Ledger(), TOPIC)} == defects
 
 
 @pytest.mark.parametrize("seeded", set(SEEDED) - {"two rows swapped"})

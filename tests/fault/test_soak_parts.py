@@ -52,15 +52,15 @@ def test_two_hundred_rounds_hold_every_kind_and_every_step() -> None:
     assert {type(fault) for fault in chain(*dealt, *later)} == set(faults.Fault.__args__)
     points = {fault.point for fault in chain(*dealt) if isinstance(fault, faults.KillAtPoint)}
     assert points == set(FaultPoint)
-    assert sum(len(each) == 2 for each in dealt) > 20
-    on_spark = sum(any(map(faults.on_spark, each)) for each in dealt)
+    assert sum(len(cards) == 2 for cards in dealt) > 20
+    on_spark = sum(any(map(faults.on_spark, cards)) for cards in dealt)
     assert 200 / 10 <= on_spark <= 200 / 6
     json.dumps(rounds(1, 200))
 
 
 def test_only_what_is_allowed_is_dealt() -> None:
     dealt = chain.from_iterable(
-        deck.deal(2, number, allowed=lambda one: not faults.on_spark(one)).faults for number in range(99)
+        deck.deal(2, number, allowed=lambda fault: not faults.on_spark(fault)).faults for number in range(99)
     )
     assert not any(map(faults.on_spark, dealt))
 
@@ -86,11 +86,11 @@ def test_results_go_on_where_they_stopped(tmp_path: Path) -> None:
     second = Results.open(path, seed=3, resume=True)
     second.add(result(2, struck=False))
     kept = json.loads(path.read_text())
-    assert [one["number"] for one in kept["rounds"]] == [0, 1, 2]
-    assert [one["outcome"] for one in kept["rounds"]] == [EXACTLY_ONCE, WRONG, EXACTLY_ONCE]
+    assert [round_["number"] for round_ in kept["rounds"]] == [0, 1, 2]
+    assert [round_["outcome"] for round_ in kept["rounds"]] == [EXACTLY_ONCE, WRONG, EXACTLY_ONCE]
     assert (kept["total_rounds"], kept["struck"], kept["wrong"], kept["records"]) == (3, 2, 1, 30)
     assert "| Terminate | 3 | 2 | 1 |" in second.table()
-    assert [each.name for each in tmp_path.iterdir()] == ["faults.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["faults.json"]
     with pytest.raises(ValueError, match="seed 3"):
         Results.open(path, seed=4, resume=True)
     assert Results.open(path, seed=4, resume=False).rounds == []
@@ -105,4 +105,4 @@ def test_a_log_is_cut_at_a_batch(tmp_path: Path, before: int, ends: int) -> None
         (tmp_path / name).touch()
     assert cut_log(tmp_path, before) == ends
     assert segment.read_bytes() == b"".join(batches[: ends // 10])
-    assert {each.name for each in tmp_path.iterdir()} == {segment.name, "leader-epoch-checkpoint"}
+    assert {path.name for path in tmp_path.iterdir()} == {segment.name, "leader-epoch-checkpoint"}

@@ -77,8 +77,8 @@ def ends_before_it_is_killed(
 
 
 def assert_the_map_holds(lines: list[str], source: list[Seen], copy: list[Seen]) -> None:
-    by_source = {(each.partition, each.offset): each for each in source}
-    by_target = {(each.partition, each.offset): each for each in copy}
+    by_source = {(record.partition, record.offset): record for record in source}
+    by_target = {(record.partition, record.offset): record for record in copy}
     places = [
         ((line["partition"], line["source"] + i), (line["partition"], line["target"] + i))
         for line in map(json.loads, lines)
@@ -87,7 +87,7 @@ def assert_the_map_holds(lines: list[str], source: list[Seen], copy: list[Seen])
     assert len(places) == len(source)
     assert dict(places).keys() == by_source.keys()
     assert {target for _, target in places} == by_target.keys()
-    assert all(content([by_source[one]]) == content([by_target[other]]) for one, other in places)
+    assert all(content([by_source[before]]) == content([by_target[after]]) for before, after in places)
 
 
 @pytest.mark.parametrize("point", [*TransferPoint])
@@ -116,15 +116,15 @@ def test_thirty_kills_leave_each_record_once_in_another_cluster(
     group, target, file = unique("group"), unique("copy"), tmp_path / "map.jsonl"
     committed = {partition: noise.randrange(RECORDS // PARTITIONS) for partition in range(PARTITIONS)}
     places = [TopicPartition(topic, partition, offset) for partition, offset in committed.items()]
-    wanted = [ConsumerGroupTopicPartitions(group, places)]
+    updates = [ConsumerGroupTopicPartitions(group, places)]
 
     def is_committed() -> bool:  # a cluster that has just started is still loading its coordinators
-        result = stack.admin.alter_consumer_group_offsets(wanted)[group].result(30)
+        result = stack.admin.alter_consumer_group_offsets(updates)[group].result(30)
         return not any(partition.error for partition in result.topic_partitions)
 
     eventually(is_committed, f"offsets of {group}", every=0.2)
-    there = elsewhere.stack
-    own = ("--bootstrap", there.bootstrap_servers, "--create", "--offset-map", file)
+    second = elsewhere.stack
+    own = ("--bootstrap", second.bootstrap_servers, "--create", "--offset-map", file)
 
     for killed in range(KILLS):
         late = noise.random() < 0.9  # most kills come while records are moved, some before
@@ -135,13 +135,17 @@ def test_thirty_kills_leave_each_record_once_in_another_cluster(
         assert not ended, (tmp_path / "errors").read_text() + f"ended after {killed} kills, seed {seed}"
     transfer(config, topic, target, *own, "--translate-groups", group)
 
-    source, copy = from_kafka(stack, topic, PARTITIONS), from_kafka(there, target, PARTITIONS)
+    source, copy = from_kafka(stack, topic, PARTITIONS), from_kafka(second, target, PARTITIONS)
     assert len(source) == RECORDS
     assert content(source) == content(copy), f"ARCHIVER_KILL_SEED={seed}"
     assert_the_map_holds(file.read_text().splitlines(), source, copy)
     asked = [ConsumerGroupTopicPartitions(group, [TopicPartition(target, number) for number in range(PARTITIONS)])]
-    found = there.admin.list_consumer_group_offsets(asked)[group].result(30)
-    for each in found.topic_partitions:
-        left = [one for one in source if one.partition == each.partition and one.offset >= committed[each.partition]]
-        rest = [one for one in copy if one.partition == each.partition and one.offset >= each.offset]
+    moved = second.admin.list_consumer_group_offsets(asked)[group].result(30)
+    for entry in moved.topic_partitions:
+        left = [
+            record
+            for record in source
+            if record.partition == entry.partition and record.offset >= committed[entry.partition]
+        ]
+        rest = [record for record in copy if record.partition == entry.partition and record.offset >= entry.offset]
         assert content(left) == content(rest), f"ARCHIVER_KILL_SEED={seed}"

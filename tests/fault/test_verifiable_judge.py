@@ -67,11 +67,11 @@ def test_what_may_not_be_is_found(events: list[dict[str, Any]], wrong: list[str]
 
 def test_paused_member_may_finish_its_records_and_no_later_ones() -> None:
     judge = Judge("consumer")
-    first, other = Seen("a", judge), Seen("b", judge)
-    for each in (assigned(0), consumed(0, 0, 9), committed(0, 10)):
-        first.take(each)
-    for each in (assigned(0), consumed(0, 10, 29), committed(0, 30)):
-        other.take(each)
+    first, second = Seen("a", judge), Seen("b", judge)
+    for event in (assigned(0), consumed(0, 0, 9), committed(0, 10)):
+        first.take(event)
+    for event in (assigned(0), consumed(0, 10, 29), committed(0, 30)):
+        second.take(event)
     first.excused_until = time.monotonic() + 60
     first.take(consumed(0, 10, 19))
     assert judge.wrong == []
@@ -83,8 +83,8 @@ def test_paused_member_may_finish_its_records_and_no_later_ones() -> None:
 def test_what_was_committed_and_never_consumed_is_lost() -> None:
     judge = Judge("range")
     seen = Seen("a", judge)
-    for each in (assigned(0), consumed(0, 5, 9), committed(0, 10)):
-        seen.take(each)
+    for event in (assigned(0), consumed(0, 5, 9), committed(0, 10)):
+        seen.take(event)
     assert judge.lost() == ["lost 0 to 4 of 0"]
     judge.committed[1] = 3
     assert "1 was committed up to 3, and consumed up to 0" in judge.lost()

@@ -34,7 +34,7 @@ def verified(config: Path, topic: str) -> VerifiedTopic:
 def found_in(config: Path, topic: str) -> set[str]:
     report = Verify(load_config(config), [topic], engine=InlineEngine(), options=VerifyOptions(resumes=False)).run()
     faults = {str(fault.kind) for topic in report.topics for fault in topic.faults}
-    return faults | {type(each.error).__name__ for each in report.failed}
+    return faults | {type(failure.error).__name__ for failure in report.failed}
 
 
 def test_verify_finds_200_injuries_and_nothing_once_healed(stack: Stack) -> None:
@@ -43,25 +43,30 @@ def test_verify_finds_200_injuries_and_nothing_once_healed(stack: Stack) -> None
     for start in range(0, 400, 100):
         records = numbered(range(start, start + 100), partitions=2)
         headers = [("h", b"v"), ("n", None)]
-        stack.produce(topic, *({**each, "key": b"k%d" % n, "headers": headers} for n, each in enumerate(records)))
+        stack.produce(topic, *({**fields, "key": b"k%d" % n, "headers": headers} for n, fields in enumerate(records)))
         archive_once(config)
     root = verified(config, topic).root
     missed: list[str] = []
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     false: list[object] = []
     names = sorted(INJURIES)
     for number in range(COUNT):
         name, seed = names[number % len(names)], SEED + number
         with healed(config) as patient:
-            place = INJURIES[name](patient, seed)
-            found = found_in(config, topic)
-        if not found:
-            missed.append(f"{name} with seed {seed}: {place}")
-        told.update(f"{name}: {kind}" for kind in found)
+            injury = INJURIES[name](patient, seed)
+            faults = found_in(config, topic)
+        if not faults:
+            missed.append(f"{name} with seed {seed}: {injury}")
+        counts.update(f"{name}: {kind}" for kind in faults)
         if number % len(names) == len(names) - 1 or number == COUNT - 1:
             healthy = verified(config, topic)
             false += [*healthy.faults, *([] if healthy.root == root else ["another root"])]
     if OUT:
-        result = {"injuries": COUNT, "missed": missed, "false": list(map(str, false)), "told": dict(told.most_common())}
+        result = {
+            "injuries": COUNT,
+            "missed": missed,
+            "false": list(map(str, false)),
+            "told": dict(counts.most_common()),
+        }
         Path(OUT).write_text(json.dumps(result, indent=1) + "\n")
     assert (missed, false) == ([], [])

@@ -131,8 +131,8 @@ def check(octets: bytes) -> None:
             assert (error is None) == is_readable(tried.schema, payload), error
     if error is not None:
         assert 0 <= int(error.partition("@")[2]) <= len(values[1] or b"")
-    for place in (0, 3):
-        assert rows.slice(place, 1).equals(tried.row)
+    for index in (0, 3):
+        assert rows.slice(index, 1).equals(tried.row)
 
 
 def seeds() -> Iterator[bytes]:

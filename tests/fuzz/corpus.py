@@ -19,5 +19,5 @@ def read_corpus(target: str) -> tuple[bytes, ...]:
 
 
 def write_corpus(target: str, inputs: Iterable[bytes]) -> None:
-    kept = [base64.b64encode(each).decode() for each in sorted(inputs)]
+    kept = [base64.b64encode(octets).decode() for octets in sorted(inputs)]
     (FOLDER / f"{target}.json.xz").write_bytes(lzma.compress(json.dumps(kept).encode(), preset=9))

@@ -25,7 +25,7 @@ def check(octets: bytes) -> None:
     whole = RecordDigest.of_seen(batch)
     assert whole.text == digest(records)
     cut = choices.integer(0, len(records))
-    parts = [RecordDigest.of_seen(each) for each in (batch.slice(0, cut), batch.slice(cut))]
+    parts = [RecordDigest.of_seen(part) for part in (batch.slice(0, cut), batch.slice(cut))]
     assert parts[0] + parts[1] == whole
     assert parts[1].text == digest(records[cut:])
 

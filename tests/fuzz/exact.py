@@ -21,5 +21,5 @@ def exact_binary(values: Sequence[bytes | None], *, large: bool = False) -> pa.A
     return pa.Array.from_buffers(
         pa.large_binary() if large else pa.binary(),
         len(values),
-        [exact_buffer(each) for each in (validity.tobytes(), ends.tobytes(), b"".join(v or b"" for v in values))],
+        [exact_buffer(content) for content in (validity.tobytes(), ends.tobytes(), b"".join(v or b"" for v in values))],
     )

@@ -63,8 +63,8 @@ def _anything(choices: FuzzedChoices) -> None:
 def _good(choices: FuzzedChoices) -> None:
     message = _message(choices, load_request_schema)
     frame = framed(message, 7)
-    found = _read(frame)
-    assert found == message, found
+    parsed = _read(frame)
+    assert parsed == message, parsed
 
 
 def _spoilt(choices: FuzzedChoices) -> None:
@@ -83,18 +83,18 @@ def _read(frame: bytes) -> Any:
         assert parts is None or all(parts)
         return None
     try:
-        found = request_of(head, frame, CLIENT)
+        parsed = request_of(head, frame, CLIENT)
     except BadRequest:
         return None
     assert response_head(head)[:4] == frame[4:8]
     theirs = _theirs(head.api_key, head.version, frame)
-    if getattr(found.body, "cursor", theirs) is None and theirs is not None:
+    if getattr(parsed.body, "cursor", theirs) is None and theirs is not None:
         theirs = replace(theirs, cursor=None)  # kio takes a mark below -1 for a structure, and Kafka for none
-    assert theirs in (found.body, None), theirs
-    if abs(getattr(found.body, "retention_time", MILLISECOND)) < MOST_TIME:
-        again = request_of(head, framed(found.body, 7), CLIENT).body
-        assert again == found.body, again
-    return found.body
+    assert theirs in (parsed.body, None), theirs
+    if abs(getattr(parsed.body, "retention_time", MILLISECOND)) < MOST_TIME:
+        again = request_of(head, framed(parsed.body, 7), CLIENT).body
+        assert again == parsed.body, again
+    return parsed.body
 
 
 def _theirs(api_key: int, version: int, frame: bytes) -> Any:
@@ -134,14 +134,14 @@ async def _cut(stream: bytes, choices: FuzzedChoices) -> tuple[list[bytes], bool
         reader.feed_eof()
 
     feeding = asyncio.ensure_future(feed())
-    found = []
+    frames = []
     try:
         while (size := await read_size(reader, LEAST_BYTES, MOST_BYTES, idle_seconds=10)) is not None:
-            found.append(await read_rest(reader, size, part_seconds=10, grow=_grow))
+            frames.append(await read_rest(reader, size, part_seconds=10, grow=_grow))
     except BadRequest:
-        return found, False
+        return frames, False
     else:
-        return found, True
+        return frames, True
     finally:
         await feeding
 
@@ -150,14 +150,14 @@ async def _grow(_: int) -> None: ...
 
 
 def _expected(stream: bytes) -> tuple[list[bytes], bool]:
-    found = []
+    frames = []
     while stream:
         size = int.from_bytes(stream[:4], "big", signed=True)
         if len(stream) < 4 or not LEAST_BYTES <= size <= MOST_BYTES or len(stream) < 4 + size:
-            return found, False
-        found.append(stream[4 : 4 + size])
+            return frames, False
+        frames.append(stream[4 : 4 + size])
         stream = stream[4 + size :]
-    return found, True
+    return frames, True
 
 
 def _answered(choices: FuzzedChoices) -> None:
@@ -175,7 +175,7 @@ def _values(message: Any) -> dict[str, Any]:
 def _value(value: Any) -> Any:
     match value:
         case tuple():
-            return [_value(each) for each in value]
+            return [_value(item) for item in value]
         case timedelta():
             return value // MILLISECOND
         case _:
@@ -235,8 +235,8 @@ _PLAIN: dict[str, Callable[[FuzzedChoices], Any]] = {
 
 
 def seeds() -> Iterator[bytes]:
-    for place, (api_key, version) in enumerate(VERSIONS):
+    for index, (api_key, version) in enumerate(VERSIONS):
         frame = framed(request(api_key, version), 7)
-        yield b"\0\1" + struct.pack("<B", place) + frame[LEAST_BYTES:]
+        yield b"\0\1" + struct.pack("<B", index) + frame[LEAST_BYTES:]
     for seed in range(60):
         yield bytes([seed % 5]) + SeededChoices(seed).data(4 * seed)

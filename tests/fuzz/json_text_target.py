@@ -61,7 +61,7 @@ def check(octets: bytes) -> None:
     choices = FuzzedChoices(octets)
     kind = KINDS[choices.integer(0, 255) % len(KINDS)]
     text = choices.rest().decode(errors="replace").encode()
-    mapping, known = subject()
+    mapping, message = subject()
     try:
         said = content(text)
         is_json = {"Value": True, "Struct": isinstance(said, dict), "ListValue": isinstance(said, list)}[kind]
@@ -73,7 +73,7 @@ def check(octets: bytes) -> None:
         assert not is_json or depth(said) > SURELY_TAKEN, "JSON is refused"
         return
     assert is_json, "what is no JSON is taken"
-    assert comparable(plain_json(getattr(known.FromString(value), kind.lower()), unset=NOTHING)) == comparable(said)
+    assert comparable(plain_json(getattr(message.FromString(value), kind.lower()), unset=NOTHING)) == comparable(said)
     rows = mapping.decode(pa.array([value], pa.binary()))
     rows.validate(full=True)
     assert mapping.encode(rows).to_pylist() == [value], "bytes are lost"
@@ -84,15 +84,15 @@ def check(octets: bytes) -> None:
 def row_with(mapping: MessageMapping, kind: str, text: bytes) -> pa.StructArray:
     rows = mapping.decode(pa.array([b""], pa.binary()))
     texts = exact_binary([text]).view(pa.string())
-    columns = [texts if each.name == kind.lower() else rows.field(place) for place, each in enumerate(rows.type)]
+    columns = [texts if field.name == kind.lower() else rows.field(index) for index, field in enumerate(rows.type)]
     return pa.StructArray.from_arrays(columns, fields=list(rows.type))
 
 
 def content(text: bytes) -> Any:
     """Parse with all numbers as doubles. Raises ValueError and the like if a message can't hold it."""
-    found = json.loads(text.decode(), parse_int=_finite, parse_float=_finite, parse_constant=_refused)
-    json.dumps(found, ensure_ascii=False).encode()
-    return found
+    value = json.loads(text.decode(), parse_int=_finite, parse_float=_finite, parse_constant=_refused)
+    json.dumps(value, ensure_ascii=False).encode()
+    return value
 
 
 def _finite(text: str) -> float:
@@ -110,9 +110,9 @@ def comparable(said: Any) -> Any:
     """Turn doubles into bits: zeros have signs."""
     match said:
         case dict():
-            return {name: comparable(each) for name, each in said.items()}
+            return {name: comparable(item) for name, item in said.items()}
         case list():
-            return [comparable(each) for each in said]
+            return [comparable(item) for item in said]
         case float():
             return struct.pack("<d", said)
         case _:

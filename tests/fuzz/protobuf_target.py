@@ -193,7 +193,7 @@ def seeds() -> Iterator[bytes]:
     for message, data, _ in suite.read_payloads():
         yield bytes([names[message], COLUMNS]) + data
         yield bytes([names[message], COLUMNS | SCALARS]) + data
-    places = {message: len(WHOLE) - len(producers.COUNTS) + place for place, message in enumerate(producers.COUNTS)}
+    places = {message: len(WHOLE) - len(producers.COUNTS) + number for number, message in enumerate(producers.COUNTS)}
     for producer in ("go", "prost"):
         for message, values in producers.read_vector(producer).items():
             yield from (bytes([places[message], COLUMNS]) + value for value in values[:8])

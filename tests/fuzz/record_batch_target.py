@@ -67,13 +67,13 @@ def _records(choices: FuzzedChoices) -> bytes:
     # Records of right and of wrong lengths.
     records = [
         raw_record(
-            delta=place + choices.integer(0, 1),
+            delta=index + choices.integer(0, 1),
             time_delta=choices.integer(-300, 300),
             key=_text(choices),
             value=_text(choices),
             headers=tuple((_text(choices) or b"", _text(choices)) for _ in range(choices.integer(0, 2))),
         )
-        for place in range(choices.integer(0, 5))
+        for index in range(choices.integer(0, 5))
     ]
     section = bytearray(b"".join(records))
     for _ in range(choices.integer(0, 2)):
@@ -112,7 +112,7 @@ def _check_records(fetched: bytes, read: DecodedBatches) -> None:
     ours = list(zip(columns["offset"], times, columns["key"], columns["value"], headers_of(read), strict=True))
     theirs = _theirs(fetched[: read.consumed], set(read.batches.base_offset.tolist()))
     if theirs is not None:
-        assert ours == [each for each in theirs if each[0] >= read.start_offset]
+        assert ours == [record for record in theirs if record[0] >= read.start_offset]
     seen = [
         SeenRecord(3, offset, late, time, key, value, pairs)
         for late, (offset, time, key, value, pairs) in zip(is_append, ours, strict=True)
@@ -129,7 +129,7 @@ def _check_again(read: DecodedBatches) -> None:
 
 def _theirs(fetched: bytes, wanted: set[int]) -> list[tuple[object, ...]] | None:
     # What aiokafka reads of the batches that gave rows; None if it reads them otherwise than Java.
-    found: list[tuple[object, ...]] = []
+    result: list[tuple[object, ...]] = []
     at = 0
     while at < len(fetched):
         if fetched[at + 16] != MAGIC:
@@ -154,11 +154,11 @@ def _theirs(fetched: bytes, wanted: set[int]) -> list[tuple[object, ...]] | None
             raise
         offsets = [record.offset for record in records]
         if offsets != sorted(set(offsets)) or not batch.base_offset <= offsets[0] <= offsets[-1] < batch.next_offset:
-            offsets = [batch.base_offset + place for place in range(len(records))]
-        for offset, each in zip(offsets, records, strict=True):
-            pairs = [(name.encode(), text) for name, text in each.headers]
-            found.append((offset, each.timestamp, each.key, each.value, pairs))
-    return found
+            offsets = [batch.base_offset + index for index in range(len(records))]
+        for offset, row in zip(offsets, records, strict=True):
+            pairs = [(name.encode(), text) for name, text in row.headers]
+            result.append((offset, row.timestamp, row.key, row.value, pairs))
+    return result
 
 
 def seeds() -> Iterator[bytes]:

@@ -33,10 +33,10 @@ def _found(read: Callable[[memoryview, int], tuple[Fields, int]], octets: memory
 def _whole(value: Any) -> Any:
     """Read the lazy structs of lists too."""
     if isinstance(value, dict):
-        return {field: _whole(each) for field, each in value.items()}
+        return {field: _whole(item) for field, item in value.items()}
     if isinstance(value, tuple):
         return tuple(map(_whole, value))
-    return [_whole(each) for each in value] if isinstance(value, list | Structs) else value
+    return [_whole(item) for item in value] if isinstance(value, list | Structs) else value
 
 
 def seeds() -> Iterator[bytes]:

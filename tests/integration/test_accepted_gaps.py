@@ -59,8 +59,8 @@ def archive(config: Path, topic: str) -> None:
 
 def status(config: Path, topic: str) -> dict[str, Any]:
     done = CliRunner().invoke(app, ["status", topic, "--json", "--config", str(config)])
-    (found,) = json.loads(done.stdout)["topics"]
-    return found
+    (row,) = json.loads(done.stdout)["topics"]
+    return row
 
 
 def test_gaps_staged_while_the_catalog_was_away_are_told_apart(stack: Stack, gapped: tuple[Path, str]) -> None:

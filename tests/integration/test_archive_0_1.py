@@ -128,7 +128,7 @@ def erased(upgraded: UpgradedArchive, compacted: dict[str, Any]) -> dict[str, An
     tagged = upgraded.run("erase", "customers", "--finish")
     with table_of(upgraded.archive.stack, upgraded.config, "customers").manage_snapshots() as manage:
         manage.remove_tag("audited")
-    held = upgraded.run("erase", "customers", "--where", "key = 'dora' and offset < 40", "--yes")
+    blocked = upgraded.run("erase", "customers", "--where", "key = 'dora' and offset < 40", "--yes")
     (topic,) = json.loads(upgraded.run("hold", "--list", "customers").text)["topics"]
     for hold in topic["holds"]:
         assert upgraded.run("hold", "customers", "--release", hold["id"], "--reason", "closed").code == 0
@@ -150,7 +150,7 @@ def erased(upgraded: UpgradedArchive, compacted: dict[str, Any]) -> dict[str, An
         lambda topic, record: topic == "orders" and record.offset == 20,
         lambda topic, record: topic == "payments" and (record.partition, record.offset) == (0, 101),
     ]
-    said = {"refused": refused, "tagged": tagged, "held": held, "finished": finished, "done": done}
+    said = {"refused": refused, "tagged": tagged, "held": blocked, "finished": finished, "done": done}
     return {**said, "replay": upgraded.check("customers", "shipments", "orders", "payments")}
 
 
@@ -229,7 +229,7 @@ def test_rebuild_from_the_untouched_archive(rebuilt_at_once: dict[str, Any]) -> 
     assert {name: topic["from_journal"] for name, topic in restored_topics.items()} == RIGHT
     assert restored_topics["orders"]["staged"] == 2
     before, after = (set(ranges) for ranges in rebuilt_at_once["ranges"])
-    assert {place[:4] for place in after - before} == {("customers", 0, 75, 80), ("customers", 1, 75, 80)}
+    assert {range_[:4] for range_ in after - before} == {("customers", 0, 75, 80), ("customers", 1, 75, 80)}
     assert before <= after
     assert rebuilt_at_once["replay"] == RIGHT
 
@@ -252,9 +252,9 @@ def test_refill_brings_deleted_rows_back(refilled: dict[str, Any]) -> None:
 def test_expire_retires_rows_and_leaves_held_ones(expired: dict[str, Any]) -> None:
     assert expired["events"].of("events")["first_offsets"] == {"0": FIRST_EVENT, "1": FIRST_EVENT}
     assert expired["events"].code == 0
-    held = expired["customers"].of("customers")
-    assert held["first_offsets"] == {str(partition): offset for partition, offset in FIRST_CUSTOMERS.items()}
-    assert (expired["customers"].code, list(held["held_partitions"])) == (1, ["1"])
+    report = expired["customers"].of("customers")
+    assert report["first_offsets"] == {str(partition): offset for partition, offset in FIRST_CUSTOMERS.items()}
+    assert (expired["customers"].code, list(report["held_partitions"])) == (1, ["1"])
     assert expired["replay"] == {"events": True, "customers": True}
 
 
@@ -273,8 +273,8 @@ def test_erase_names_hold_and_tag(erased: dict[str, Any]) -> None:
     tagged, _ = erased["tagged"].lines
     assert list(tagged["store"]["needed_by_tags_and_branches"]) == ["audited"]
     assert (erased["tagged"].code, len(tagged["unfinished"])) == (1, 1)
-    held, _ = erased["held"].lines
-    assert (erased["held"].code, held["store"]["held_files"] > 0, len(held["unfinished"])) == (1, True, 2)
+    report, _ = erased["held"].lines
+    assert (erased["held"].code, report["store"]["held_files"] > 0, len(report["unfinished"])) == (1, True, 2)
 
 
 def test_erased_records_are_in_no_object(upgraded: UpgradedArchive, erased: dict[str, Any]) -> None:
@@ -352,7 +352,7 @@ def _served(course: UpgradedArchive) -> tuple[dict[int, int], list[Seen]]:
         with closing(Consumer(options)) as consumer:
             committed = consumer.committed([TopicPartition("orders", number) for number in range(2)], 30)
             records = [record for number in range(2) for record in seen_from(consumer, "orders", number)]
-    return {place.partition: place.offset for place in committed}, records
+    return {position.partition: position.offset for position in committed}, records
 
 
 def _by_topic(done: Ran) -> dict[str, Any]:

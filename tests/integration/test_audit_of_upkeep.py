@@ -44,9 +44,9 @@ def entries(config: Path, *acts: str) -> list[dict[str, Any]]:
     with Registry(settings.registry.dsn) as registry:
         (topic,) = registry.topics.every()
         head = registry.audit.head(topic)
-    (found,) = find_trails(settings, [topic.topic])
-    assert found.check(head=head).problems == []
-    return [dict(entry) for entry in found.entries() if entry["act"] in acts]
+    (trail,) = find_trails(settings, [topic.topic])
+    assert trail.check(head=head).problems == []
+    return [dict(entry) for entry in trail.entries() if entry["act"] in acts]
 
 
 def partition_by(config: Path, term: str) -> None:
@@ -114,8 +114,8 @@ def test_foreign_repartitioning_is_not_claimed(stack: Stack, monkeypatch: pytest
     with table.transaction() as change:
         change.set_properties({REPARTITIONED: " ".join(["later"] * KEPT_CHANGES)})
     archive_once(config, topic)
-    (found,) = entries(config, "repartition")
-    assert (found["details"]["outcome"], found["late"]) == ("unknown", True)
+    (entry,) = entries(config, "repartition")
+    assert (entry["details"]["outcome"], entry["late"]) == ("unknown", True)
 
 
 def names_hash(paths: Sequence[str]) -> str:
@@ -143,12 +143,12 @@ def test_purged_files_are_recorded_before_and_after_a_kill(stack: Stack) -> None
     assert (done.purged.deleted, objects_left(config, paths)) == (1, [paths[2]])
     _, before, after = entries(config, "purge")
     assert before["details"]["removal"] == after["details"]["removal"] != begun["details"]["removal"]
-    assert [each["details"]["step"] for each in (before, after)] == ["begun", "ended"]
-    for each in (before, after):
-        assert each["details"]["files"] == 1
-        assert each["details"]["bytes"] == sizes[1]
-        assert each["details"]["names_sha256"] == names_hash(paths[1:2])
-        assert each["digest"]["before"] == each["digest"]["after"]
+    assert [entry["details"]["step"] for entry in (before, after)] == ["begun", "ended"]
+    for entry in (before, after):
+        assert entry["details"]["files"] == 1
+        assert entry["details"]["bytes"] == sizes[1]
+        assert entry["details"]["names_sha256"] == names_hash(paths[1:2])
+        assert entry["digest"]["before"] == entry["digest"]["after"]
 
 
 def test_files_that_an_erasure_deletes_are_noted(stack: Stack) -> None:
@@ -156,9 +156,9 @@ def test_files_that_an_erasure_deletes_are_noted(stack: Stack) -> None:
     where = Where.parse("partition = 0 and offset = 25")
     report = Erase(load_config(config), topic, where, options=EraseOptions(), engine=InlineEngine()).run()
     assert report.finished == (report.erasure,)
-    found = entries(config, "purge", "erase")
-    assert [each["details"].get("step") for each in found] == [None, "begun", "ended", None]
-    assert found[2]["details"]["files"] == report.purged.deleted == 1
+    noted = entries(config, "purge", "erase")
+    assert [entry["details"].get("step") for entry in noted] == [None, "begun", "ended", None]
+    assert noted[2]["details"]["files"] == report.purged.deleted == 1
 
 
 def hold(config: Path, topic: str, *, is_held: bool) -> None:
@@ -177,8 +177,12 @@ def test_hold_in_the_configuration_is_recorded_and_released(stack: Stack) -> Non
     killed = run_forked(expire_before, str(config), topic, "10", fault="audit_recorded:kill")
     assert killed.returncode == KILLED
     assert expire(config, topic, limits=RetireLimits(offset=10)).first_offsets == {}
-    (held,) = entries(config, "hold", "release")
-    assert (held["act"], held["details"]["hold"], held["details"]["spans"]) == ("hold", "config", [[None, 0, None]])
+    (placement,) = entries(config, "hold", "release")
+    assert (placement["act"], placement["details"]["hold"], placement["details"]["spans"]) == (
+        "hold",
+        "config",
+        [[None, 0, None]],
+    )
 
     hold(config, topic, is_held=False)
     archive_once(config, topic)
@@ -188,9 +192,9 @@ def test_hold_in_the_configuration_is_recorded_and_released(stack: Stack) -> Non
     assert [entry["act"] for entry in entries(fresh, "hold", "release")] == ["hold", "release"]
     hold(fresh, topic, is_held=True)
     placed = HoldKeeper(load_config(fresh)).place(topic, reason="case 7")
-    found = entries(fresh, "hold", "release")
-    assert [each["details"]["hold"] for each in found] == ["config", "config", "config", placed.hold.id]
-    assert [each["details"].get("change") for each in found] == [1, 2, 3, None]
+    noted = entries(fresh, "hold", "release")
+    assert [record["details"]["hold"] for record in noted] == ["config", "config", "config", placed.hold.id]
+    assert [record["details"].get("change") for record in noted] == [1, 2, 3, None]
 
 
 def test_long_job_does_not_record_its_old_holds_again(stack: Stack) -> None:

@@ -49,10 +49,10 @@ def checked(config: Path, *keys: PublicKey) -> tuple[FoundTrail, TrailReport]:
     with Registry(settings.registry.dsn) as registry:
         (topic,) = registry.topics.every()
         head = registry.audit.head(topic)
-    (found,) = find_trails(settings, [topic.topic])
-    report = found.check(keys, head=head)
+    (audit_trail,) = find_trails(settings, [topic.topic])
+    report = audit_trail.check(keys, head=head)
     assert report.problems == []
-    return found, report
+    return audit_trail, report
 
 
 def test_a_kill_between_a_commit_and_its_entry_leaves_one_entry(stack: Stack, tmp_path: Path) -> None:
@@ -65,8 +65,8 @@ def test_a_kill_between_a_commit_and_its_entry_leaves_one_entry(stack: Stack, tm
     assert archive(config).returncode == 0
 
     assert_each_once(stack, config, topic, 3 * EACH)
-    found, report = checked(config, key)
-    entries = list(found.entries())
+    audit_trail, report = checked(config, key)
+    entries = list(audit_trail.entries())
     commits = [entry for entry in entries if entry["act"] == "append"]
     snapshots = stack.catalog().load_table(load_config(config).topic(topic).table).metadata.snapshots
     assert [entry["act"] for entry in entries[:2]] == ["create", "evolve"]
@@ -104,8 +104,8 @@ def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pyte
     limits = RetireLimits(offset=1_000)
     assert Expire(load_config(config), (topic,), limits=limits, engine=InlineEngine()).run().succeeded
 
-    found, _ = checked(config)
-    entries = list(found.entries())
+    audit_trail, _ = checked(config)
+    entries = list(audit_trail.entries())
     assert [entry["act"] for entry in entries] == [
         "create", "evolve", "append", "append", "evolve", "reprocess", "refill", "rebuild",
         "hold", "repartition", "release", "expire", "purge", "purge",
@@ -147,13 +147,13 @@ def test_who_begins_a_chain_waits_for_nobody_who_goes_on_with_it(trail: AuditTra
     audit, topic = trail.registry.audit, trail.topic
     head = audit.head(topic)
     assert head is not None
-    with psycopg.connect(trail.registry._postgres._conninfo) as other, ThreadPoolExecutor(1) as pool:
-        other.execute("UPDATE audit_chains SET entries = entries WHERE topic_id = %s", (topic.id,))
+    with psycopg.connect(trail.registry._postgres._conninfo) as connection, ThreadPoolExecutor(1) as pool:
+        connection.execute("UPDATE audit_chains SET entries = entries WHERE topic_id = %s", (topic.id,))
         begun = pool.submit(audit.begin, topic, replace(head, entries=0), ())
         try:
             begun.result(timeout=10)
         finally:
-            other.rollback()
+            connection.rollback()
     assert audit.head(topic) == head
 
 
@@ -190,12 +190,12 @@ def set_back(trail: AuditTrail) -> Iterator[None]:
 def test_restored_database_continues_after_the_stored_entries(trail: AuditTrail) -> None:
     for number in range(3):
         trail.record(appended(number))
-    known = Noted(kind="hold", id="hold-1", details={"why": "a case"})
+    hold = Noted(kind="hold", id="hold-1", details={"why": "a case"})
     with set_back(trail):
-        trail.record(known)
+        trail.record(hold)
 
     trail.record(appended(7))
-    trail.record(known)
+    trail.record(hold)
 
     assert numbers(trail) == [1, 2, 3, 4, 5, 6]
 

@@ -67,16 +67,16 @@ def test_uncompressed_librdkafka_batches_keep_their_bytes(stack: Stack, config: 
 
 def test_a_broken_producers_batches_reach_the_table_whole(stack: Stack, engine: SparkEngine) -> None:
     topic = stack.topic()
-    values = [b"%d" % place for place in range(6)]
+    values = [b"%d" % number for number in range(6)]
     uneven = [raw_record(delta=0, value=value) for value in values[:3]]
-    backwards = [raw_record(delta=2 - place, value=value) for place, value in enumerate(values[3:])]
+    backwards = [raw_record(delta=2 - number, value=value) for number, value in enumerate(values[3:])]
     assert produce_raw(stack, topic, raw_batch(uneven)) == 0
     assert produce_raw(stack, topic, raw_batch(backwards)) == 0
     stack.produce(topic, {"value": b"after"})
     assert len(by_librdkafka(stack, topic)) == 7
     config = stack.config({topic: {}})
     archive_once(config, topic, engine=engine)
-    assert [(each.offset, each.value) for each in from_archive(config, topic, 1)] == list(
+    assert [(record.offset, record.value) for record in from_archive(config, topic, 1)] == list(
         enumerate([*values, b"after"])
     )
 

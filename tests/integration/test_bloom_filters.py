@@ -31,15 +31,15 @@ RENAMED = WRONG.replace("string name = 2;", "string title = 2;")
 
 def filtered(stack: Stack, config: Path, topic: str) -> dict[str, frozenset[str]]:
     table = table_of(stack, config, topic)
-    found = {}
+    filters = {}
     for task in table.scan().plan_files():
         with table.io.new_input(task.file.file_path).open() as stream:
             footer = pq.read_metadata(stream)
         groups = [footer.row_group(group) for group in range(footer.num_row_groups)]
         columns = [[group.column(at) for at in range(group.num_columns)] for group in groups]
-        sets = [{each.path_in_schema for each in column if each.bloom_filter_offset} for column in columns]
-        found[task.file.file_path] = frozenset.intersection(*map(frozenset, sets))
-    return found
+        sets = [{chunk.path_in_schema for chunk in column if chunk.bloom_filter_offset} for column in columns]
+        filters[task.file.file_path] = frozenset.intersection(*map(frozenset, sets))
+    return filters
 
 
 def enabled(stack: Stack, config: Path, topic: str) -> set[str]:

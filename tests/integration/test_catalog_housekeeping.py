@@ -41,25 +41,25 @@ def test_a_table_stays_small_and_whole(stack: Stack, catalog: TableCatalog) -> N
     gone = 0
     lists: list[str] = []
     for number in range(COMMITS):
-        one = written(table, assignment, 0, number, number + 1) if number % 5 else bare(topic, 0, number, number + 1)
-        assert isinstance(catalog.commit(table, [one], commit_id=new_id()), Committed)
-        known = catalog.load(topic)
-        assert known is not None
-        lists += [snapshot.manifest_list for snapshot in known.iceberg.snapshots()[-1:]]
-        gone += catalog.housekeep(known, SMALL)
+        range_ = written(table, assignment, 0, number, number + 1) if number % 5 else bare(topic, 0, number, number + 1)
+        assert isinstance(catalog.commit(table, [range_], commit_id=new_id()), Committed)
+        loaded = catalog.load(topic)
+        assert loaded is not None
+        lists += [snapshot.manifest_list for snapshot in loaded.iceberg.snapshots()[-1:]]
+        gone += catalog.housekeep(loaded, SMALL)
 
-    there = stack.catalog().load_table(topic.table)
+    iceberg = stack.catalog().load_table(topic.table)
     assert gone >= 25
-    assert len(there.snapshots()) == COMMITS - gone
-    assert len(there.inspect.manifests()) < 10 + 2
-    offsets = there.scan(selected_fields=("kafka.offset",)).to_arrow().column("kafka").to_pylist()
+    assert len(iceberg.snapshots()) == COMMITS - gone
+    assert len(iceberg.inspect.manifests()) < 10 + 2
+    offsets = iceberg.scan(selected_fields=("kafka.offset",)).to_arrow().column("kafka").to_pylist()
     assert sorted(row["offset"] for row in offsets) == [number for number in range(COMMITS) if number % 5]
-    tail = there.scan(row_filter=f"kafka.offset >= {COMMITS - 4}").plan_files()
+    tail = iceberg.scan(row_filter=f"kafka.offset >= {COMMITS - 4}").plan_files()
     assert len(list(tail)) == 3, "bounds of merged entries no longer prune"
     assert rows_of_duckdb(stack, topic.table) == rows_of_pyiceberg(stack, topic.table)
-    known = catalog.load(topic)
-    assert known is not None
-    assert known.offsets == {0: PartitionOffset(next_offset=COMMITS, leader_epoch=2)}
-    kept = {snapshot.manifest_list for snapshot in there.snapshots()}
+    loaded = catalog.load(topic)
+    assert loaded is not None
+    assert loaded.offsets == {0: PartitionOffset(next_offset=COMMITS, leader_epoch=2)}
+    kept = {snapshot.manifest_list for snapshot in iceberg.snapshots()}
     for path in lists:
-        assert there.io.new_input(path).exists() == (path in kept)
+        assert iceberg.io.new_input(path).exists() == (path in kept)

@@ -76,10 +76,10 @@ class TestLedger:
         first = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
         second = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(number=1, extra=3)), table=None)
         registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
-        found = registry.ledger.history(orders)
-        assert [(each.version, each.changes) for each in found] == [(1, first.changes), (2, second.changes)]
-        assert [each.fingerprint for each in found] == [first.fingerprint, second.fingerprint]
-        assert found[0].created <= found[1].created
+        history = registry.ledger.history(orders)
+        assert [(entry.version, entry.changes) for entry in history] == [(1, first.changes), (2, second.changes)]
+        assert [entry.fingerprint for entry in history] == [first.fingerprint, second.fingerprint]
+        assert history[0].created <= history[1].created
         assert {change.kind for change in second.changes} == {"added", "renamed", "removed"}
 
     def test_comments_come_back(self, registry: Registry, orders: TopicRow):
@@ -117,24 +117,24 @@ class TestLedger:
         assert registry.ledger.assign(orders, DeclaredColumns(key=None, value=old), table=None) == replace(
             third, changes=(), is_new=False
         )
-        assert [each.changes for each in registry.ledger.history(orders)][2] == third.changes
+        assert [entry.changes for entry in registry.ledger.history(orders)][2] == third.changes
         assert {change.kind for change in third.changes} == {"renamed", "restored"}
 
     def test_ledgers_read_together_are_as_each_is_alone(self, registry: Registry, orders: TopicRow):
-        others = [
+        rest = [
             registry.topics.register(cluster_id="c", topic=name, topic_id=UUID(int=at), table=f"kafka.{name}")
             for at, name in enumerate(("bills", "new"), 70)
         ]
         registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
         registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1)), table=None)
         registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1, note=2)), table=None)
-        registry.ledger.assign(others[0], DeclaredColumns(key=message(id=3), value=None), table=None)
-        found = registry.ledger.read_together([orders, *others, replace(orders, id=9_999)])
-        assert found.keys() == {orders.id, others[0].id, others[1].id}
-        for each in (orders, *others):
-            assert found[each.id].state == registry.ledger.load(each)
-        assert found[orders.id].state.returning is not None
-        assert found[orders.id].table_uuid is None
+        registry.ledger.assign(rest[0], DeclaredColumns(key=message(id=3), value=None), table=None)
+        ledgers = registry.ledger.read_together([orders, *rest, replace(orders, id=9_999)])
+        assert ledgers.keys() == {orders.id, rest[0].id, rest[1].id}
+        for topic in (orders, *rest):
+            assert ledgers[topic.id].state == registry.ledger.load(topic)
+        assert ledgers[orders.id].state.returning is not None
+        assert ledgers[orders.id].table_uuid is None
 
     def test_ledgers_read_together_are_of_one_moment(self, dsn: str, registry: Registry, orders: TopicRow):
         before = registry.ledger.assign(orders, DeclaredColumns(key=None, value=message(id=1)), table=None).state
@@ -149,18 +149,18 @@ class TestLedger:
         self, dsn: str, registry: Registry, orders: TopicRow, tmp_path: Path
     ):
         table, value = MemoryCatalog(tmp_path).load(), message(id=1, note=2)
-        for known in (None, table):  # the second takes the table's ids into account
-            first = registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=known)
+        for base in (None, table):  # the second takes the table's ids into account
+            first = registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=base)
         with psycopg.connect(dsn) as rival:
             rival.execute("SELECT FROM topics WHERE id = %s FOR UPDATE", (orders.id,))
             seen = registry.ledger.read_together([orders])[orders.id]
-            found = unchanged_columns(seen, DeclaredColumns(key=None, value=value), table=table)
-        assert found == replace(first, changes=(), is_new=False)
+            unchanged = unchanged_columns(seen, DeclaredColumns(key=None, value=value), table=table)
+        assert unchanged == replace(first, changes=(), is_new=False)
 
     def test_columns_that_may_change_are_left_to_the_lock(self, registry: Registry, orders: TopicRow, tmp_path: Path):
         table, value = MemoryCatalog(tmp_path / "a").load(), message(id=1, note=2)
-        for known in (None, table):
-            registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=known)
+        for base in (None, table):
+            registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=base)
         seen = registry.ledger.read_together([orders])[orders.id]
         assert unchanged_columns(seen, DeclaredColumns(key=None, value=value), table=table) is not None
         later = replace(seen, state=replace(seen.state, last_id=table.last_column_id - 1))
@@ -178,8 +178,8 @@ class TestLedger:
 
     def test_a_request_that_is_counted_is_left_to_the_lock(self, registry: Registry, orders: TopicRow, tmp_path: Path):
         table, old, new = MemoryCatalog(tmp_path).load(), message(id=1), message(id=1, note=2)
-        for value, known in ((old, None), (new, table), (old, table)):
-            registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=known)
+        for value, base in ((old, None), (new, table), (old, table)):
+            registry.ledger.assign(orders, DeclaredColumns(key=None, value=value), table=base)
         seen = registry.ledger.read_together([orders])[orders.id]
         assert [
             unchanged_columns(seen, DeclaredColumns(key=None, value=value), table=table) for value in (old, new)

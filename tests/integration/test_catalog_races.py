@@ -103,12 +103,12 @@ class TestLostAnswers:
         table: ArchiveTable,
         fault: Fault,
     ):
-        one = written(table, assigned("id"), 0, 0, 5)
+        range_ = written(table, assigned("id"), 0, 0, 5)
         for _ in range(2):
             proxy.faults.put(fault)
-        assert isinstance(catalog.commit(table, [one], commit_id=new_id()), Committed)
+        assert isinstance(catalog.commit(table, [range_], commit_id=new_id()), Committed)
         assert proxy.commits == 3
-        assert offsets(stack, table.topic) == once(one)
+        assert offsets(stack, table.topic) == once(range_)
 
     def test_an_unresolved_commit_is_settled_later(
         self, stack: Stack, catalog: TableCatalog, proxy: LossyProxy, table: ArchiveTable
@@ -138,16 +138,16 @@ class TestLostAnswers:
     ):
         fault, behind = struck
         before = [written(table, assigned("id"), 1, start, start + 5) for start in (0, 5)]
-        for one in before:
-            assert isinstance(catalog.commit(table, [one], commit_id=new_id()), Committed)
+        for range_ in before:
+            assert isinstance(catalog.commit(table, [range_], commit_id=new_id()), Committed)
         current = catalog.require(table.topic)
-        wanted = written(table, assigned("id"), 0, 0, 5)
+        latest = written(table, assigned("id"), 0, 0, 5)
         proxy.faults.put(fault)
         proxy.older_loads = [behind, behind]
-        outcome = catalog.commit(current, [wanted], commit_id=new_id(), is_fresh=True)
+        outcome = catalog.commit(current, [latest], commit_id=new_id(), is_fresh=True)
         assert isinstance(outcome, Committed)
         assert proxy.older_loads == []
-        assert offsets(stack, table.topic) == once(*before, wanted)
+        assert offsets(stack, table.topic) == once(*before, latest)
 
     @pytest.mark.parametrize("fault", [Fault.LOSE_ANSWER, Fault.ANSWER_400], ids=lambda fault: fault.name.lower())
     def test_a_table_whose_making_was_not_confirmed_is_used(

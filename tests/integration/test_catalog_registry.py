@@ -103,8 +103,8 @@ class TestOpening:
         database = Postgres(dsn)
 
         def be_cut_off() -> None:
-            with database.transaction() as connection, psycopg.connect(dsn, autocommit=True) as other:
-                other.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
+            with database.transaction() as connection, psycopg.connect(dsn, autocommit=True) as admin:
+                admin.execute("SELECT pg_terminate_backend(%s)", (connection.info.backend_pid,))
                 connection.execute("SELECT 1")
 
         with pytest.raises(RegistryUnreachable) as caught:
@@ -115,11 +115,11 @@ class TestOpening:
 
     def test_connection_closed_by_the_server_is_replaced(self, registry: Registry, dsn: str):
         database = Postgres(dsn, connections=1)
-        with psycopg.connect(dsn, autocommit=True) as other:
+        with psycopg.connect(dsn, autocommit=True) as admin:
             for _ in range(5):
                 with database.statements() as connection:
                     ended = connection.info.backend_pid
-                    other.execute("SELECT pg_terminate_backend(%s, 10000)", (ended,))
+                    admin.execute("SELECT pg_terminate_backend(%s, 10000)", (ended,))
                 with database.statements() as connection:
                     assert connection.info.backend_pid != ended
         database.close()
@@ -172,15 +172,15 @@ class TestTopics:
     def test_a_name_whose_table_was_never_made_is_free(self, registry: Registry, orders: TopicRow):
         moved = registry.topics.register(cluster_id="c", topic="orders", topic_id=UUID(int=1), table="kafka.elsewhere")
         assert moved == replace(orders, table="kafka.elsewhere")
-        other = registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
-        assert registry.topics.every() == (other, moved)
+        second = registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
+        assert registry.topics.every() == (second, moved)
 
     def test_of_two_topics_the_first_table_made_takes_the_name(self, registry: Registry, orders: TopicRow, dsn: str):
-        other = registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
+        second = registry.topics.register(cluster_id="c", topic="Orders", topic_id=UUID(int=2), table="kafka.orders")
         made(dsn, orders)
         for table in (None, UUID(int=9)):
             with psycopg.connect(dsn) as connection, pytest.raises(TableTaken, match="taken_by='orders'"):
-                topics.check_table(connection, other, table)
+                topics.check_table(connection, second, table)
 
     def test_a_topic_of_another_registry_is_named(self, registry: Registry, orders: TopicRow):
         with pytest.raises(RegistryError, match="does not know the topic any more"):
@@ -348,10 +348,10 @@ def stage_in_a_process(dsn: str, topic: TopicRow) -> tuple[TranslatedRange, ...]
 
 class TestLease:
     def test_one_holds_it(self, dsn: str, registry: Registry, orders: TopicRow):
-        other = registry.topics.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
+        second = registry.topics.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
         with Registry(dsn) as rival, registry.lease(orders) as mine:
             assert mine
-            with rival.lease(orders) as theirs, rival.lease(other) as free:
+            with rival.lease(orders) as theirs, rival.lease(second) as free:
                 assert (theirs, free) == (False, True)
         deadline = time.monotonic() + 20
         while True:  # Postgres gives a lock back a moment after the connection was closed
@@ -376,19 +376,19 @@ class TestLease:
         ):
             assert leases.take(rows) == (rows[7],)
             assert leases.take(rows[:3]) == ()
-            found = watcher.execute(
+            row = watcher.execute(
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
             ).fetchone()
-            assert found is not None
-            assert found[0] <= 4, "a lease for each of two, and their pools"
+            assert row is not None
+            assert row[0] <= 4, "a lease for each of two, and their pools"
             with rival.leases() as theirs:
                 assert len(theirs.take(rows)) == len(rows), "one is the rival's own, in another session"
         with registry.leases() as again:
             assert again.take(rows) == ()
 
     def test_a_dead_holder_lets_go(self, dsn: str, registry: Registry, orders: TopicRow):
-        with registry.lease(orders), psycopg.connect(dsn, autocommit=True) as other:
-            other.execute(
+        with registry.lease(orders), psycopg.connect(dsn, autocommit=True) as admin:
+            admin.execute(
                 "SELECT pg_terminate_backend(pid, 10000) FROM pg_locks JOIN pg_database ON pg_database.oid = database"
                 " WHERE locktype = 'advisory' AND datname = current_database()"
             )

@@ -48,14 +48,14 @@ class TestMaking:
     def test_ids_layout_and_properties_are_ours(self, stack: Stack, catalog: TableCatalog, topic: TopicRow):
         assignment = assigned("id", "amount")
         table = made(catalog, topic, assignment)
-        other = seen(stack, topic)
-        assert other.schema() == assignment.iceberg_schema
-        assert other.metadata.table_uuid == table.uuid
-        assert other.metadata.format_version == 2
-        assert str(other.spec().fields[0]) == "1000: ingest_day: day(13)"
-        assert [field.source_id for field in other.sort_order().fields] == [10, 11]
-        assert other.properties["archiver.topic"] == topic.topic
-        assert other.properties["write.metadata.metrics.column.val.amount"] == "truncate(16)"
+        iceberg = seen(stack, topic)
+        assert iceberg.schema() == assignment.iceberg_schema
+        assert iceberg.metadata.table_uuid == table.uuid
+        assert iceberg.metadata.format_version == 2
+        assert str(iceberg.spec().fields[0]) == "1000: ingest_day: day(13)"
+        assert [field.source_id for field in iceberg.sort_order().fields] == [10, 11]
+        assert iceberg.properties["archiver.topic"] == topic.topic
+        assert iceberg.properties["write.metadata.metrics.column.val.amount"] == "truncate(16)"
         assert table.last_column_id == assignment.iceberg_schema.highest_field_id
         assert (table.offsets, table.ledger_version, table.snapshot_id) == ({}, 1, None)
 
@@ -90,13 +90,13 @@ class TestMaking:
                 return made(rival, in_new_namespace, assignment)
 
         with ThreadPoolExecutor(4) as pool:
-            found = {each.uuid: each for each in pool.map(run, range(4))}
-        assert len(found) == 1 or CATALOG == "embedded"
-        there = catalog.load(in_new_namespace)
-        assert there is not None
-        ranges = [written(there, assignment, 0, 0, 3)]
-        assert isinstance(catalog.commit(found.pop(there.uuid), ranges, commit_id=new_id()), Committed)
-        for lost in found.values():
+            tables = {result.uuid: result for result in pool.map(run, range(4))}
+        assert len(tables) == 1 or CATALOG == "embedded"
+        stored = catalog.load(in_new_namespace)
+        assert stored is not None
+        ranges = [written(stored, assignment, 0, 0, 3)]
+        assert isinstance(catalog.commit(tables.pop(stored.uuid), ranges, commit_id=new_id()), Committed)
+        for lost in tables.values():
             with pytest.raises(TableMissing):
                 catalog.commit(lost, ranges, commit_id=new_id())
 
@@ -168,11 +168,13 @@ class TestCommitting:
         ]
         outcome = catalog.commit(table, ranges, commit_id=new_id())
         assert isinstance(outcome, Committed)
-        other = seen(stack, topic)
-        rows = other.scan().to_arrow().to_pylist()
-        found = sorted((row["kafka"]["partition"], row["kafka"]["offset"], row["val"]["id"]) for row in rows)
-        assert found == [(p, o, o) for p, span in ((0, (*range(5, 10), *range(20, 30))), (7, range(4))) for o in span]
-        pruned = other.scan(row_filter="kafka.partition = 0 and kafka.offset >= 20")
+        iceberg = seen(stack, topic)
+        rows = iceberg.scan().to_arrow().to_pylist()
+        positions = sorted((row["kafka"]["partition"], row["kafka"]["offset"], row["val"]["id"]) for row in rows)
+        assert positions == [
+            (p, o, o) for p, span in ((0, (*range(5, 10), *range(20, 30))), (7, range(4))) for o in span
+        ]
+        pruned = iceberg.scan(row_filter="kafka.partition = 0 and kafka.offset >= 20")
         (task,) = pruned.plan_files()
         assert ranges[2].file is not None
         assert task.file.file_path == ranges[2].file.path
@@ -191,12 +193,12 @@ class TestCommitting:
         ranges = [written(table, after, 0, 2, 4)]
         outcome = catalog.commit(table, ranges, change=SchemaChange.of(after), commit_id=new_id())
         assert isinstance(outcome, Committed)
-        other = seen(stack, topic)
-        assert other.schema() == after.iceberg_schema
-        snapshot = other.current_snapshot()
+        iceberg = seen(stack, topic)
+        assert iceberg.schema() == after.iceberg_schema
+        snapshot = iceberg.current_snapshot()
         assert snapshot is not None
-        assert snapshot.schema_id == other.schema().schema_id
-        amounts = {row["val"]["id"]: row["val"]["amount"] for row in other.scan().to_arrow().to_pylist()}
+        assert snapshot.schema_id == iceberg.schema().schema_id
+        amounts = {row["val"]["id"]: row["val"]["amount"] for row in iceberg.scan().to_arrow().to_pylist()}
         assert amounts == {0: None, 1: None, 2: 2, 3: 3}
         assert catalog.load(topic).ledger_version == 2  # type: ignore[union-attr]
 
@@ -224,9 +226,9 @@ class TestCommitting:
         table = made(catalog, topic, assignment)
         early = [written(table, assignment, 0, 0, 2), written(table, assignment, 0, 2, 4)]
         catalog.commit(table, early, commit_id=new_id())
-        other = seen(stack, topic)
-        (stale,) = other.scan(row_filter="kafka.offset < 2").plan_files()
-        with other.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
+        iceberg = seen(stack, topic)
+        (stale,) = iceberg.scan(row_filter="kafka.offset < 2").plan_files()
+        with iceberg.transaction() as transaction, transaction.update_snapshot().overwrite() as overwrite:
             overwrite.delete_data_file(stale.file)
         outcome = catalog.commit(table, [written(table, assignment, 0, 4, 6)], commit_id=new_id())
         assert isinstance(outcome, Committed)
@@ -246,7 +248,7 @@ class TestCommitting:
         assert isinstance(catalog.commit(before, [first], commit_id=new_id(), is_fresh=True), Committed)
         outcome = catalog.commit(before, [later], commit_id=new_id(), is_fresh=True)
         assert isinstance(outcome, Committed)
-        assert {each: end.next_offset for each, end in outcome.offsets.items()} == {0: 2, 1: 2}
+        assert {number: end.next_offset for number, end in outcome.offsets.items()} == {0: 2, 1: 2}
         again = catalog.commit(before, [first], commit_id=new_id(), is_fresh=True)
         assert isinstance(again, OffsetsMoved), "a table of before the commit must not bring its range in twice"
         rows = seen(stack, topic).scan().to_arrow().to_pylist()
@@ -271,6 +273,6 @@ class TestCommitting:
         for start in range(6):
             locations.append(seen(stack, topic).metadata_location)
             catalog.commit(table, [bare(topic, 0, start, start + 1)], commit_id=new_id())
-        other = seen(stack, topic)
-        assert [entry.metadata_file for entry in other.metadata.metadata_log] == locations[-2:]
-        assert [other.io.new_input(path).exists() for path in locations] == [False] * 4 + [True] * 2
+        iceberg = seen(stack, topic)
+        assert [entry.metadata_file for entry in iceberg.metadata.metadata_log] == locations[-2:]
+        assert [iceberg.io.new_input(path).exists() for path in locations] == [False] * 4 + [True] * 2

@@ -35,8 +35,8 @@ def views(config: Path, topic: str, *options: str) -> Result:
 def applied(config: Path, topic: str, *options: str) -> dict[str, Any]:
     done = views(config, topic, "--apply", *options)
     assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
 
 
 def archived(stack: Stack, folder: Path, text: str = ORDER_PROTO) -> tuple[Path, str, Path]:
@@ -78,12 +78,12 @@ def test_view_in_the_java_catalog_survives_a_schema_change(stack: Stack, tmp_pat
         second = applied(config, topic)
         assert second["applied"] == "replaced"
         rows = read(judged, config, topic).to_pylist()
-        found = {row["kafka_offset"]: row for row in asked(engine, judged, name) if row["kafka_partition"] == 0}
+        by_offset = {row["kafka_offset"]: row for row in asked(engine, judged, name) if row["kafka_partition"] == 0}
         for row in rows:
             if row["kafka"]["partition"] == 0 and row["val"] is not None:
-                assert found[row["kafka"]["offset"]]["customer"] == row["val"]["buyer"]
-                assert found[row["kafka"]["offset"]]["val_customer"] == row["val"]["customer"]
-        assert len(found) == sum(row["kafka"]["partition"] == 0 for row in rows)
+                assert by_offset[row["kafka"]["offset"]]["customer"] == row["val"]["buyer"]
+                assert by_offset[row["kafka"]["offset"]]["val_customer"] == row["val"]["customer"]
+        assert len(by_offset) == sum(row["kafka"]["partition"] == 0 for row in rows)
 
         for kind in ("latest", "errors"):
             assert applied(config, topic, f"--{kind}")["view"] == f"{table}_{kind}"
@@ -114,9 +114,9 @@ def asked(engine: SparkEngine, stack: Stack, view: str) -> list[dict[str, Any]]:
     }
     for name, value in options.items():
         session.conf.set(f"spark.sql.catalog.{catalog}{name}", value)
-    found: list[dict[str, Any]] = session.table(f"{catalog}.{view}").toArrow().to_pylist()
+    rows: list[dict[str, Any]] = session.table(f"{catalog}.{view}").toArrow().to_pylist()
     gc.collect()  # PySpark's sockets, while their warning is ignored
-    return found
+    return rows
 
 
 def test_a_view_merges_a_changed_column_on_request(stack: Stack, tmp_path: Path) -> None:

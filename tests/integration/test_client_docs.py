@@ -58,24 +58,24 @@ def test_clients_for_python(served: DocumentedServers, mark: str, is_secured: bo
 @pytest.mark.usefixtures("in_folder")
 @pytest.mark.parametrize("is_secured", [False, True], ids=["open", SECURED])
 def test_javas_properties(served: DocumentedServers, tmp_path: Path, is_secured: bool) -> None:
-    place = served.place(secured=is_secured)
-    code = filled(block("java", secured=is_secured).code, place)
-    assert sorted(read_in_java(code, place, tmp_path, RECORDS)) == VALUES
+    endpoint = served.place(secured=is_secured)
+    code = filled(block("java", secured=is_secured).code, endpoint)
+    assert sorted(read_in_java(code, endpoint, tmp_path, RECORDS)) == VALUES
 
 
 def test_kafkas_tools(served: DocumentedServers) -> None:
-    place = replace(served.place(secured=False), group=unique("tools"))
-    read, ends, groups, topics = told_by_tools(filled(block("tools", secured=False).code, place))
+    endpoint = replace(served.place(secured=False), group=unique("tools"))
+    read, ends, groups, topics = told_by_tools(filled(block("tools", secured=False).code, endpoint))
     assert len(read.splitlines()) == 10
     assert set(read.encode().splitlines()) < set(VALUES)
     assert ends.split() == [f"{served.topic}:{number}:{RECORDS // 2}" for number in range(PARTITIONS)]
-    rows = [line.split() for line in groups.splitlines() if line.startswith(place.group)]
+    rows = [line.split() for line in groups.splitlines() if line.startswith(endpoint.group)]
     assert sum(int(current) for _, _, _, current, *_ in rows) == 10
     assert f"PartitionCount: {PARTITIONS}" in topics
 
 
 def test_every_block_is_run() -> None:
-    marked = {(min(each.marks - {SECURED}), SECURED in each.marks) for each in read_blocks(PAGE)}
-    here = {(mark, each) for mark in (*PYTHON, "java") for each in (False, True)} | {("tools", False)}
-    here |= PROGRAMS.keys() | {("spark", False), ("spark", True)}  # these run in `make interop`
-    assert marked == here
+    marked = {(min(item.marks - {SECURED}), SECURED in item.marks) for item in read_blocks(PAGE)}
+    executed = {(mark, item) for mark in (*PYTHON, "java") for item in (False, True)} | {("tools", False)}
+    executed |= PROGRAMS.keys() | {("spark", False), ("spark", True)}  # these run in `make interop`
+    assert marked == executed

@@ -148,9 +148,9 @@ def test_what_kafka_keeps_for_itself_outlives_a_node(brokers: Brokers) -> None:
     eventually(lambda: consumer.poll(1) is not None, "a group reads")
     consumer.commit()
     consumer.close()
-    found = brokers.admin().list_topics(timeout=10).topics
+    topics = brokers.admin().list_topics(timeout=10).topics
     for name in ("__transaction_state", "__consumer_offsets", topic):
-        assert all(len(partition.replicas) == 3 for partition in found[name].partitions.values()), name
+        assert all(len(partition.replicas) == 3 for partition in topics[name].partitions.values()), name
 
 
 def test_leaders_move_under_load(brokers: Brokers) -> None:
@@ -258,9 +258,9 @@ def test_a_leader_has_its_readers_ask_a_replica(brokers: Brokers, monkeypatch: p
     made, followed = PartitionFetcher._request, PartitionFetcher._of_replica
 
     def request(fetcher: PartitionFetcher, *given: int) -> Any:
-        wanted = made(fetcher, *given)
-        wanted.rack_id = "rack-2"
-        return wanted
+        message = made(fetcher, *given)
+        message.rack_id = "rack-2"
+        return message
 
     def of_replica(fetcher: PartitionFetcher, replica: int, request: Any) -> Any:
         asked.add(replica)

@@ -54,8 +54,8 @@ def text(fields: str) -> str:
 
 def values(fields: str) -> list[bytes]:
     descriptor = find_descriptor(compile_text(text(PLAIN), extensions=("t.note", "t.sizes")))
-    known = find_descriptor(compile_text(text(fields))).fields_by_name
-    message = message_factory.GetMessageClass(descriptor)(**{name: SENT[name] for name in SENT if name in known})
+    declared = find_descriptor(compile_text(text(fields))).fields_by_name
+    message = message_factory.GetMessageClass(descriptor)(**{name: SENT[name] for name in SENT if name in declared})
     pool = descriptor.file.pool
     message.Extensions[pool.FindExtensionByName("t.note")] = "n"
     message.lines[1].Extensions[pool.FindExtensionByName("t.sizes")].extend([1, 200])

@@ -54,9 +54,9 @@ def without_uuids(fields: Iterable[pa.Field]) -> list[pa.Field]:
 def by_iceberg(engine: SparkEngine, tables: Written, *, vectorized: bool) -> Iterator[Any]:
     """Iceberg's vectorized reader runs if only top-level columns are read."""
     schema = tables.rows.schema
-    wanted = [field.name for field in schema if not (vectorized and pa.types.is_nested(field.type))]
+    selected = [field.name for field in schema if not (vectorized and pa.types.is_nested(field.type))]
     reader = engine.session.read.option("vectorization-enabled", vectorized)
-    return (reader.table(f"lake.{name}").select(wanted) for name in tables.places)
+    return (reader.table(f"lake.{name}").select(selected) for name in tables.places)
 
 
 def by_spark(engine: SparkEngine, files: Written, *, vectorized: bool) -> Iterator[Any]:
@@ -72,8 +72,8 @@ def values(frame: Any) -> list[list[Any]]:
 def check(frames: Iterator[Any]) -> None:
     ours, arrows = map(values, frames)
     assert len(ours[0]) == COUNT
-    for place, (found, expected) in enumerate(zip(ours, arrows, strict=True)):
-        assert found == expected, place
+    for index, (row, expected) in enumerate(zip(ours, arrows, strict=True)):
+        assert row == expected, index
 
 
 @pytest.mark.parametrize("vectorized", [True, False])
@@ -91,10 +91,10 @@ def test_pruned_reads_by_spark_keep_every_row(
     engine: SparkEngine, tables: Written, files: Written, from_tables: bool
 ) -> None:
     """Each condition alone, by which readers prune, finds the rows that all of them find together, without pruning."""
-    found = tables if from_tables else files
+    source = tables if from_tables else files
     read = by_iceberg if from_tables else by_spark
-    ours, arrows = read(engine, found, vectorized=True)
-    asked = list(conditions(found.rows))
-    expected = arrows.selectExpr(*(f"count_if({each})" for each in asked)).collect()[0]
+    ours, arrows = read(engine, source, vectorized=True)
+    asked = list(conditions(source.rows))
+    expected = arrows.selectExpr(*(f"count_if({text})" for text in asked)).collect()[0]
     for condition, count in zip(asked, expected, strict=True):
         assert ours.where(condition).count() == count, condition

@@ -125,7 +125,7 @@ def test_an_archiver_appends_and_others_delete_meanwhile(stack: Stack, archived:
     report = compacted(config, engine=Meanwhile(others))
     assert report.succeeded, report
     assert report.topics[0].again == 1
-    left = [each for each in from_kafka(stack, topic, PARTITIONS) if (each.partition, each.offset) != (1, 3)]
+    left = [record for record in from_kafka(stack, topic, PARTITIONS) if (record.partition, record.offset) != (1, 3)]
     assert from_archive(config, topic, PARTITIONS) == left
     with Workshop.of(config) as shop:
         (hole,) = search(shop.table, shop.registry.rows.expected_ranges(shop.topic), shop.table.first_offsets)

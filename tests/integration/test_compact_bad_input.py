@@ -53,11 +53,11 @@ def test_a_damaged_file_is_named_and_its_neighbours_go_on(
         places = sorted(topics.files(topics.bad))
         assert places == [(0, 0), (1, 0), (1, EACH), (1, 2 * EACH)], "so do the other partition and the files above it"
         assert topics.files(topics.bad)[1, EACH].file_path == path
-        told = topics.run(*COMPACT, as_json=False, monkeypatch=monkeypatch)
-        assert told.code == 1, "as long as it isn't mended"
-        assert f"{topics.bad}, partition 1: {path}: {kind}: " in told.text
-        assert advice in told.text
-    assert all(topics.exists(each.file_path) for each in before.values()), "nothing is removed"
+        result = topics.run(*COMPACT, as_json=False, monkeypatch=monkeypatch)
+        assert result.code == 1, "as long as it isn't mended"
+        assert f"{topics.bad}, partition 1: {path}: {kind}: " in result.text
+        assert advice in result.text
+    assert all(topics.exists(file.file_path) for file in before.values()), "nothing is removed"
     assert topics.run(*COMPACT, monkeypatch=monkeypatch).code == 0
     assert sorted(topics.files(topics.bad)) == [(0, 0), (1, 0)]
     for topic in (topics.bad, topics.good):
@@ -92,7 +92,7 @@ def test_a_delete_file_that_is_gone_keeps_only_its_own_file(topics: TwoTopics, m
     deletes = topics.delete_position(path, 3)
     with topics.spoilt(deletes, gone):
         dry = topics.run(*COMPACT, "--dry-run", monkeypatch=monkeypatch)
-        assert (dry.code, [each["files"] for each in dry.of(topics.bad)["failures"]]) == (1, [[path]])
+        assert (dry.code, [item["files"] for item in dry.of(topics.bad)["failures"]]) == (1, [[path]])
         done = topics.run(*COMPACT, monkeypatch=monkeypatch)
         assert done.code == 1
         (failure,) = done.of(topics.bad)["failures"]
@@ -103,7 +103,7 @@ def test_a_delete_file_that_is_gone_keeps_only_its_own_file(topics: TwoTopics, m
         assert sorted(topics.files(topics.good)) == [(0, 0), (1, 0)]
     done = topics.run(*COMPACT, monkeypatch=monkeypatch)
     assert (done.code, done.of(topics.bad)["removed_records"]) == (0, 1)
-    left = [each for each in topics.kafka(topics.bad) if (each.partition, each.offset) != (1, EACH + 3)]
+    left = [item for item in topics.kafka(topics.bad) if (item.partition, item.offset) != (1, EACH + 3)]
     assert topics.archive(topics.bad) == left
 
 
@@ -133,9 +133,9 @@ def test_files_move_to_no_partitioning_that_others_made(topics: TwoTopics, monke
     assert len(topics.files(topics.bad)) == DAYS * PARTITIONS
     assert sorted(topics.files(topics.good)) == [(0, 0), (1, 0)]
     text = topics.config.read_text()
-    before, found, after = text.partition(f'[topics."{topics.good}"]')
-    assert found
-    topics.config.write_text(before + found + after.replace('"year"', '["year", "val.nowhere"]', 1))
+    before, section, after = text.partition(f'[topics."{topics.good}"]')
+    assert section
+    topics.config.write_text(before + section + after.replace('"year"', '["year", "val.nowhere"]', 1))
     done = topics.run(*COMPACT, "--repartition", monkeypatch=monkeypatch)
     assert done.code == 1
     assert done.of(topics.good)["error"]["kind"] == "ConfigError"
@@ -152,4 +152,4 @@ def test_a_hold_is_in_no_compactions_way_as_that_removes_nothing(
     assert done.code == 0
     assert sorted(topics.files(topics.bad)) == [(0, 0), (1, 0)]
     assert topics.archive(topics.bad) == topics.kafka(topics.bad)
-    assert all(topics.exists(each.file_path) for each in before.values())
+    assert all(topics.exists(file.file_path) for file in before.values())

@@ -76,19 +76,21 @@ def test_every_side_has_the_digest_of_what_kafka_serves(
     archive = open_archive(config, topic)
     assert sum(file is not None for _, _, _, file, _, _ in ranges) > PARTITIONS
     for partition, start, end, file, registry_digest, algorithm in ranges:
-        here = digest_of(each for each in kafka if each.partition == partition and start <= each.offset < end)
+        kafka_digest = digest_of(
+            record for record in kafka if record.partition == partition and start <= record.offset < end
+        )
         batches = archive.records(partition, start, end)
-        assert sum(map(RecordDigest.of_seen, batches), RecordDigest()).text == here
+        assert sum(map(RecordDigest.of_seen, batches), RecordDigest()).text == kafka_digest
         if file is None:
-            assert (registry_digest, algorithm, here) == (None, None, digest_of([]))
+            assert (registry_digest, algorithm, kafka_digest) == (None, None, digest_of([]))
             continue
-        assert (registry_digest, algorithm) == (here, DIGEST_ALGORITHM)
+        assert (registry_digest, algorithm) == (kafka_digest, DIGEST_ALGORITHM)
         pairs = footer(table, file)
-        assert pairs[b"archiver.digest"].decode() == here
+        assert pairs[b"archiver.digest"].decode() == kafka_digest
         assert pairs[b"archiver.digest-algorithm"].decode() == DIGEST_ALGORITHM
 
     assert replayed(config, topic).text == expected
-    assert add_digests(one for _, _, _, file, one, _ in ranges if file is not None) == expected
+    assert add_digests(digest for _, _, _, file, digest, _ in ranges if file is not None) == expected
     summaries = [snapshot.summary for snapshot in table.metadata.snapshots]
     assert add_digests(summary and summary["archiver.digest"] for summary in summaries) == expected
 
@@ -99,10 +101,10 @@ def test_a_changed_record_changes_the_digest(stack: Stack, engine: SparkEngine) 
     odd_records.produce_odd_records(stack.bootstrap_servers, topic, PARTITIONS)
     archive_once(path, topic, engine=engine)
     kafka = from_kafka(stack, topic, PARTITIONS)
-    total = add_digests(one for _, _, _, _, one, _ in registered(load_config(path)))
+    total = add_digests(digest for _, _, _, _, digest, _ in registered(load_config(path)))
     assert digest_of(kafka) == total
-    empty = next(each for each in kafka if each.value == b"")
-    others = [each for each in kafka if each is not empty]
-    assert digest_of([*others, empty._replace(value=None)]) != total
-    assert digest_of(others) != total
+    empty = next(record for record in kafka if record.value == b"")
+    rest = [record for record in kafka if record is not empty]
+    assert digest_of([*rest, empty._replace(value=None)]) != total
+    assert digest_of(rest) != total
     assert digest_of([*kafka, empty]) != total

@@ -50,9 +50,9 @@ def tables(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 def test_every_question_has_a_query_for_each_sql_engine() -> None:
     assert set(EXPECTED) == set(QUESTIONS)
-    known = {"spark", "duckdb", "pyiceberg", "connect", "offline"}
+    tested = {"spark", "duckdb", "pyiceberg", "connect", "offline"}
     for block in BLOCKS:
-        assert block.marks <= known, block
+        assert block.marks <= tested, block
         assert block.marks or block.language == "properties", block
     for heading in QUESTIONS:
         marks = set().union(*(block.marks for block in BLOCKS if block.heading == heading))
@@ -61,9 +61,9 @@ def test_every_question_has_a_query_for_each_sql_engine() -> None:
 
 def test_spark_is_told_the_jars_that_are_tested() -> None:
     (block,) = [block for block in BLOCKS if block.heading == "Spark's settings"]
-    told = dict(line.split(maxsplit=1) for line in block.code.splitlines())
+    settings = dict(line.split(maxsplit=1) for line in block.code.splitlines())
     jars = [f"{jar.organisation}:{jar.name}:{jar.revision}" for jar in ICEBERG_JARS]
-    assert told["spark.jars.packages"].split(",") == jars
+    assert settings["spark.jars.packages"].split(",") == jars
 
 
 @pytest.fixture(scope="module")
@@ -72,24 +72,24 @@ def attached(stack: Stack) -> Iterator[duckdb.DuckDBPyConnection]:
     (offline,) = [block for block in BLOCKS if "offline" in block.marks]
     exec(compile(offline.code, "engines.md", "exec"), names)
     (connect,) = [block for block in BLOCKS if block.marks == {"duckdb", "connect"}]
-    here = stack.endpoints
+    lake = stack.endpoints
     with names["connection"] as connection:
         connection.execute(
-            f"CREATE SECRET s3 (TYPE s3, KEY_ID '{here.access_key}', SECRET '{here.secret_key}', ENDPOINT "
-            f"'{here.s3_endpoint.removeprefix('http://')}', URL_STYLE 'path', USE_SSL false, REGION '{here.s3_region}')"
+            f"CREATE SECRET s3 (TYPE s3, KEY_ID '{lake.access_key}', SECRET '{lake.secret_key}', ENDPOINT "
+            f"'{lake.s3_endpoint.removeprefix('http://')}', URL_STYLE 'path', USE_SSL false, REGION '{lake.s3_region}')"
         )
         connection.execute("SET TimeZone = 'UTC'")
         for statement in connect.statements:
             if statement.startswith(("INSTALL", "LOAD")):
                 continue
-            for told, real in {
-                "'key'": f"'{here.access_key}'",
-                "'secret'": f"'{here.secret_key}'",
-                "'lake'": f"'{here.warehouse}'",
-                "https://catalog.example.com": here.catalog_uri,
+            for example, real in {
+                "'key'": f"'{lake.access_key}'",
+                "'secret'": f"'{lake.secret_key}'",
+                "'lake'": f"'{lake.warehouse}'",
+                "https://catalog.example.com": lake.catalog_uri,
                 "TYPE iceberg, ENDPOINT": "TYPE iceberg, ACCESS_DELEGATION_MODE 'none', ENDPOINT",
             }.items():
-                statement = statement.replace(told, real)  # noqa: PLW2901
+                statement = statement.replace(example, real)  # noqa: PLW2901
             connection.execute(statement)
         yield connection
 
@@ -128,8 +128,12 @@ def test_first_queries(
     stack: Stack, tables: dict[str, str], engine: SparkEngine, attached: duckdb.DuckDBPyConnection
 ) -> None:
     asked = [block for block in BLOCKS if block.heading == FIRST_QUERIES]
-    by_spark = [rows(engine.session.sql(named(each, tables)).toArrow()) for each in statements_for("spark", asked)]
-    by_duckdb = [rows(attached.sql(named(each, tables)).to_arrow_table()) for each in statements_for("duckdb", asked)]
+    by_spark = [
+        rows(engine.session.sql(named(statement, tables)).toArrow()) for statement in statements_for("spark", asked)
+    ]
+    by_duckdb = [
+        rows(attached.sql(named(statement, tables)).to_arrow_table()) for statement in statements_for("duckdb", asked)
+    ]
     (block,) = [block for block in asked if "pyiceberg" in block.marks]
     names = connected(stack, tables)
     exec(compile(named(block.code, tables), "pyiceberg.md", "exec"), names)
@@ -138,9 +142,9 @@ def test_first_queries(
 
 
 def test_python_connects(stack: Stack, tables: dict[str, str]) -> None:
-    found = connected(stack, tables)["rows"]
-    assert found.num_rows == 7
-    assert set(found.column_names) == {"kafka", "val"}
+    table = connected(stack, tables)["rows"]
+    assert table.num_rows == 7
+    assert set(table.column_names) == {"kafka", "val"}
 
 
 def statements_for(mark: str, asked: list[Block]) -> Iterator[str]:
@@ -169,5 +173,5 @@ def connected(stack: Stack, tables: Mapping[str, str]) -> dict[str, Any]:
 def rows_of_python(block: Block, stack: Stack, tables: Mapping[str, str]) -> list[tuple[Any, ...]]:
     names = connected(stack, tables)
     exec(compile(named(block.code, tables), "engines.md", "exec"), names)
-    found: list[tuple[Any, ...]] = names["rows"]
-    return found
+    read: list[tuple[Any, ...]] = names["rows"]
+    return read

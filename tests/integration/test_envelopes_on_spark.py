@@ -59,14 +59,14 @@ def asked_of_spark(engine: SparkEngine, config: Path, topic: str, columns: str) 
 def test_mixed_envelopes(stack: Stack, registry: FakeRegistry, engine: SparkEngine) -> None:
     topic = stack.topic(2)
     older, latest = (registry.register(f"{topic}-value", text) for text in (FIRST, SECOND))
-    newer, other = registry.register("elsewhere", THIRD), registry.register("others", OTHER)
+    newer, other_id = registry.register("elsewhere", THIRD), registry.register("others", OTHER)
     config = stack.config({topic: {"value": FORMAT}}, schema_registry={"url": registry.url})
     values = [
         head(older) + bare(FIRST, a=1),
         head(latest) + bare(SECOND, a=2, b="two"),
         head(newer) + bare(THIRD, a=3, b="three", c=33),
         head(77) + bare(FIRST, a=4),
-        head(other) + bare(OTHER, "t.N", a=5),
+        head(other_id) + bare(OTHER, "t.N", a=5),
         bare(FIRST, a=6),
         None,
         head(latest),

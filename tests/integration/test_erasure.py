@@ -113,8 +113,8 @@ def test_orphans_keeps_what_an_erasure_has_promised_to_readers(stack: Stack) -> 
     table = table_of(stack, config, topic)
     for snapshot in table.snapshots()[:-1]:  # as another engine lets them expire
         table_of(stack, config, topic).maintenance.expire_snapshots().by_id(snapshot.snapshot_id).commit()
-    (found,) = Orphans(load_config(config), [topic], deletes=True, clock=lambda: time.time() + 86_400).run().topics
-    assert (found.error, found.deleted, found.kept[KeptFor.PROMISE] > 0) == (None, [], True)
+    (result,) = Orphans(load_config(config), [topic], deletes=True, clock=lambda: time.time() + 86_400).run().topics
+    assert (result.error, result.deleted, result.kept[KeptFor.PROMISE] > 0) == (None, [], True)
     assert objects_with_her(config)
     assert erase(config, topic, None).unfinished == ()
     assert objects_with_her(config) == []
@@ -288,13 +288,13 @@ def test_erasure_leaves_a_finished_one_to_its_own_run(stack: Stack, monkeypatch:
         running = pool.submit(erase, config, topic)
         try:
             assert begun.wait(60)
-            other = erase(config, topic, "offset = 0")
+            second = erase(config, topic, "offset = 0")
         finally:
             go_on.set()
             over.set()
         first = running.result()
-    assert (other.finished, other.given_up) == ((other.erasure,), ())
-    assert (first.finished, first.succeeded) == (other.unfinished, True)
+    assert (second.finished, second.given_up) == ((second.erasure,), ())
+    assert (first.finished, first.succeeded) == (second.unfinished, True)
     assert objects_with_her(config) == []
     check(config, topic, others(kafka)[1:])
 
@@ -372,8 +372,8 @@ def test_denied_files_go_once_their_other_records_are_archived(stack: Stack, *, 
     objects = ObjectStore.of(settings.catalog)
     kept = settings.archive.spool / KEPT
     kept.mkdir()
-    for number, each in enumerate(table_of(stack, config, topic).scan().plan_files()):
-        (kept / f"{topic}-0-{number}.parquet").write_bytes(objects.read(each.file.file_path))
+    for number, task in enumerate(table_of(stack, config, topic).scan().plan_files()):
+        (kept / f"{topic}-0-{number}.parquet").write_bytes(objects.read(task.file.file_path))
     report = erase(config, topic)
     assert (report.local_deleted, report.local, report.succeeded) == (4 if has_lost else 3, (), True)
     assert list(kept.iterdir()) == []

@@ -92,7 +92,7 @@ def erase(config: Path, topic: str, where: str | None = HERS, **options: Any) ->
 
 
 def check(stack: Stack, config: Path, topic: str, gone: Callable[[Seen], bool]) -> None:
-    left = [each for each in from_kafka(stack, topic, 1) if not gone(each)]
+    left = [record for record in from_kafka(stack, topic, 1) if not gone(record)]
     assert from_archive(config, topic, 1) == left
     assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
     report = Verify(load_config(config), [topic], engine=InlineEngine()).run()
@@ -122,13 +122,13 @@ def test_erasure_by_nested_column_names_undecoded_records(
     (_, line), _ = EraseScreen.lines(EraseFinished(report=done))
     assert line["unjudged"] == {"0": {"records": 3, "offsets": [[7, 8], [17, 18], [27, 28]]}}
     assert HER_ID not in str(line)
-    check(stack, config, topic, lambda each: is_hers(each.offset))
+    check(stack, config, topic, lambda record: is_hers(record.offset))
     again = erase(config, topic)
     assert (again.rows, again.erasure, again.unjudged, again.succeeded) == (0, None, done.unjudged, False)
     rest = erase(config, topic, f"{HERS} or offset in (7, 17, 27)")
     assert (rest.rows, rest.unjudged, rest.succeeded) == (3, (), True)
     assert "unjudged_records" not in acts(config, topic, "erase")[-1]
-    check(stack, config, topic, lambda each: is_hers(each.offset) or each.offset % 10 == 7)
+    check(stack, config, topic, lambda record: is_hers(record.offset) or record.offset % 10 == 7)
 
 
 def test_erasure_kept_open_stays_doubtful_until_its_end(stack: Stack, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_fields_archived_without_a_column_are_found_later(stack: Stack, tmp_path
     second = erase(config, topic)
     assert (second.rows, second.unjudged) == (4, ((0, 7, 8), (0, 17, 18), (0, 27, 28)))
     assert objects_with_her(config) == []
-    check(stack, config, topic, lambda each: is_hers(each.offset))
+    check(stack, config, topic, lambda record: is_hers(record.offset))
 
 
 def test_rewritten_files_are_judged_by_their_rows_versions(stack: Stack, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_rewritten_files_are_judged_by_their_rows_versions(stack: Stack, tmp_pat
     assert len([*table_of(stack, config, topic).scan().plan_files()]) == 1
     done = erase(config, topic, f"{HERS} and offset >= 20")
     assert (done.rows, done.offsets, done.unjudged) == (2, {0: 2}, ((0, 27, 28),))
-    check(stack, config, topic, lambda each: each.offset in (23, 28))
+    check(stack, config, topic, lambda record: record.offset in (23, 28))
 
 
 def test_erased_partition_values_leave_journal_and_manifests(stack: Stack, tmp_path: Path) -> None:
@@ -203,7 +203,9 @@ def test_erased_partition_values_leave_journal_and_manifests(stack: Stack, tmp_p
     report = RefillJob(load_config(fresh), topic, engine=InlineEngine()).run()
     assert report.rows(Fate.FROM_FILE) == 1
     check_files(table_of(stack, fresh, topic))
-    check(stack, fresh, topic, lambda each: each.offset < 20 and (is_hers(each.offset) or each.offset % 10 == 7))
+    check(
+        stack, fresh, topic, lambda record: record.offset < 20 and (is_hers(record.offset) or record.offset % 10 == 7)
+    )
 
 
 def partitions_with_her(stack: Stack, config: Path, topic: str) -> list[str]:

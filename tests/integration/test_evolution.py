@@ -161,8 +161,8 @@ def test_a_removed_field_that_is_still_sent(archive: Archive, place: str) -> Non
 @pytest.mark.parametrize("moment", ["changed", "at_the_end"])
 def test_engines_read_equal_rows(archive: Archive, moment: str, engine_name: str) -> None:
     readings = getattr(archive, moment)
-    for one, other in zip(readings["pyiceberg"], readings[engine_name], strict=True):
-        assert json.loads(one) == json.loads(other)
+    for expected, actual in zip(readings["pyiceberg"], readings[engine_name], strict=True):
+        assert json.loads(expected) == json.loads(actual)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -202,10 +202,10 @@ def test_engines_read_a_column_alone(stack: Stack, engine: SparkEngine, archive:
 
 
 def real_name(rows: list[str], name: str) -> str:
-    value: Any = next(each for row in rows if (each := json.loads(row)["val"]) and each["one"])
+    value: Any = next(item for row in rows if (item := json.loads(row)["val"]) and item["one"])
     parts = []
     for part in name.split("."):
-        (real,) = (each for each in value if without_ids({each: None}) == {part: None})
+        (real,) = (item for item in value if without_ids({item: None}) == {part: None})
         parts.append(real)
         value = value[real]
     return ".".join(parts)

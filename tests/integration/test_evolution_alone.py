@@ -45,19 +45,19 @@ def test_spark_may_rewrite_the_halves_into_one(stack: Stack, engine: SparkEngine
     for name, reading in three_readings(stack, engine, table).items():
         # pyiceberg 0.12 shows a null list or map of structs as an empty one, now that the file holds it.
         seen = as_pyiceberg_shows if name == "pyiceberg" else without_ids
-        for one, other in zip(before, reading, strict=True):
-            assert seen(json.loads(one)) == seen(json.loads(other))
+        for old, new in zip(before, reading, strict=True):
+            assert seen(json.loads(old)) == seen(json.loads(new))
 
 
 def as_pyiceberg_shows(value: Any) -> Any:
     match value:
         case dict():
             return {
-                name: [] if name in OF_STRUCTS and each is None else as_pyiceberg_shows(each)
-                for name, each in value.items()
+                name: [] if name in OF_STRUCTS and item is None else as_pyiceberg_shows(item)
+                for name, item in value.items()
             }
         case list():
-            return [as_pyiceberg_shows(each) for each in value]
+            return [as_pyiceberg_shows(item) for item in value]
         case _:
             return value
 

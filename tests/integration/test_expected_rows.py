@@ -105,21 +105,23 @@ def test_what_a_look_found_is_remembered_until_a_refill(
 ) -> None:
     assert registry.rows.checked(orders) is None
     hole = Hole(range_id=committed[0].id, partition=0, start_offset=3, end_offset=9, rows=2)
-    for found in (Checked(snapshot_id=7), Checked(snapshot_id=None), Checked(snapshot_id=8, holes=(hole,))):
-        registry.rows.note_checked(orders, found)
-        assert registry.rows.checked(orders) == found
-        assert registry.rows.last_checked(orders) == found
+    for checked in (Checked(snapshot_id=7), Checked(snapshot_id=None), Checked(snapshot_id=8, holes=(hole,))):
+        registry.rows.note_checked(orders, checked)
+        assert registry.rows.checked(orders) == checked
+        assert registry.rows.last_checked(orders) == checked
     registry.rows.record_refill(orders, replaced={}, accepted=(), commit_id="B")
     assert registry.rows.checked(orders) is None
-    assert registry.rows.last_checked(orders) == found
+    assert registry.rows.last_checked(orders) == checked
 
 
 def test_what_was_altered_outlives_a_refill_of_other_ranges(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
     altered = tuple(
-        AlteredRange(range_id=each.id, partition=0, start_offset=each.start_offset, end_offset=each.end_offset, rows=10)
-        for each in committed[:2]
+        AlteredRange(
+            range_id=range_.id, partition=0, start_offset=range_.start_offset, end_offset=range_.end_offset, rows=10
+        )
+        for range_ in committed[:2]
     )
     noted = Checked(
         snapshot_id=7, altered=altered, uncompared=(OffsetRange(0, 5, 14), OffsetRange(3, 0, 8)), uncompared_rows=20
@@ -163,9 +165,9 @@ def test_ends_of_all_partitions_are_known(
     registry: Registry, orders: TopicRow, committed: tuple[TranslatedRange, ...]
 ) -> None:
     registry.files.stage(
-        orders, (span(0, 30, 40), span(5, 0, 10), others := span(7, 3, 5, with_file=False)), table_offsets={}
+        orders, (span(0, 30, 40), span(5, 0, 10), unfiled := span(7, 3, 5, with_file=False)), table_offsets={}
     )
-    registry.files.confirm(orders, [others.id], commit_id="B")
+    registry.files.confirm(orders, [unfiled.id], commit_id="B")
     ends = {partition: end.next_offset for partition, end in registry.files.committed_ends(orders).items()}
     assert ends == {0: 30, 7: 5}
 
@@ -181,20 +183,20 @@ def test_replaced_file_is_kept_while_its_successor_lacks_rows(
         registry.rewrites.begin(orders, rewrite)
         registry.rewrites.finish(orders, rewrite)
     ids = [range_.id for range_ in registry.rows.expected_ranges(orders)]
-    files = {each.path: "" for each in (before, beside)}
-    names = [file_name(each) for each in files]
+    files = {item.path: "" for item in (before, beside)}
+    names = [file_name(item) for item in files]
 
     assert rows(registry, orders) == [(0, 10, 8), (10, 10, 10)]
     assert before in registry.rows.kept_files(orders, ids)[ids[0]]
-    known = registry.claims.file_states(orders, files)
-    assert [known.needs(name) for name in names] == [True, False]
-    assert known.lacking == (OffsetRange.half_open(0, 0, 10),)
+    states = registry.claims.file_states(orders, files)
+    assert [states.needs(name) for name in names] == [True, False]
+    assert states.lacking == (OffsetRange.half_open(0, 0, 10),)
 
     erased = Acceptance(range_id=ids[0], left=8, erased=2)
     registry.rows.record_refill(orders, replaced={}, accepted=(erased,), commit_id="R")
-    known = registry.claims.file_states(orders, files)
-    assert [known.needs(name) for name in names] == [False, False]
-    assert known.lacking == ()
+    states = registry.claims.file_states(orders, files)
+    assert [states.needs(name) for name in names] == [False, False]
+    assert states.lacking == ()
 
 
 def test_kept_files_are_the_newest_first(
@@ -214,7 +216,10 @@ def test_kept_files_are_the_newest_first(
 
 
 def is_whole(registry: Registry, orders: TopicRow, ranges: tuple[TranslatedRange, ...]) -> list[bool]:
-    return [held.is_whole for held in registry.files.held_ranges(orders, [range_.files[0].path for range_ in ranges])]
+    return [
+        registered.is_whole
+        for registered in registry.files.held_ranges(orders, [range_.files[0].path for range_ in ranges])
+    ]
 
 
 def test_the_account_says_which_ranges_are_whole(
@@ -297,9 +302,9 @@ def test_accepted_offsets_are_known_by_range(
     for _ in range(2):
         registry.rows.record_refill(orders, replaced={}, accepted=(first, older), commit_id="B")
     registry.rows.record_refill(orders, replaced={}, accepted=(unrecorded,), commit_id="C")
-    one, other = registry.rows.expected_ranges(orders)
-    assert (one.accepted, one.accepted_rows, one.gone, one.unplaced) == (first.offsets, 3, 3, 0)
-    assert (other.accepted, other.accepted_rows) == (((15, 17),), 1)
+    earlier, later = registry.rows.expected_ranges(orders)
+    assert (earlier.accepted, earlier.accepted_rows, earlier.gone, earlier.unplaced) == (first.offsets, 3, 3, 0)
+    assert (later.accepted, later.accepted_rows) == (((15, 17),), 1)
 
 
 def test_rewrites_prove_first_offsets(registry: Registry, orders: TopicRow) -> None:

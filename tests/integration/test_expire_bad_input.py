@@ -31,7 +31,7 @@ def topics(stack: Stack) -> TwoTopics:
 
 def begin(topics: TwoTopics, topic: str) -> list[int]:
     archive = topics.archive(topic)
-    return [min(each.offset for each in archive if each.partition == number) for number in range(PARTITIONS)]
+    return [min(record.offset for record in archive if record.partition == number) for number in range(PARTITIONS)]
 
 
 def test_damaged_edge_file_is_named_and_expire_continues(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,10 +50,10 @@ def test_damaged_edge_file_is_named_and_expire_continues(topics: TwoTopics, monk
             assert done.of(topics.bad)["first_offsets"] == {"0": begins, "1": low}
             assert done.of(topics.good)["first_offsets"] == {"0": begins, "1": begins}
             assert done.lines[-1]["succeeded"] is False
-            told = topics.run(*edge, as_json=False, monkeypatch=monkeypatch)
-            assert told.code == 1
-            assert f"{topics.bad}: {path}: {kind}: " in told.text
-            assert advice in told.text
+            result = topics.run(*edge, as_json=False, monkeypatch=monkeypatch)
+            assert result.code == 1
+            assert f"{topics.bad}: {path}: {kind}: " in result.text
+            assert advice in result.text
         assert topics.exists(path)
         assert (begin(topics, topics.bad), begin(topics, topics.good)) == ([begins, low], [begins, begins])
         assert topics.run(*edge, monkeypatch=monkeypatch).code == 0
@@ -69,7 +69,7 @@ def test_a_file_whose_times_cannot_be_read_is_young(topics: TwoTopics, monkeypat
         edge = ("expire", "--yes", topics.bad, topics.good, "--before", f"2026-01-{day + 1:02}T00:00:00Z", "--rows")
         with topics.spoilt(path, spoil):
             dry = topics.run(*edge, "--dry-run", monkeypatch=monkeypatch)
-            assert (dry.code, [each["file"] for each in dry.of(topics.bad)["failures"]]) == (1, [path])
+            assert (dry.code, [entry["file"] for entry in dry.of(topics.bad)["failures"]]) == (1, [path])
             done = topics.run(*edge, monkeypatch=monkeypatch)
             (failure,) = done.of(topics.bad)["failures"]
             assert (done.code, failure["file"], failure["error"]["kind"]) == (1, path, kind)
@@ -99,10 +99,10 @@ def test_foreign_file_keeps_all_partitions_and_is_named(topics: TwoTopics, monke
     assert (done.of(topics.bad)["files"], done.of(topics.bad)["first_offsets"]) == (0, {})
     assert done.of(topics.good)["first_offsets"] == {"0": EACH, "1": EACH}
     assert len(topics.files(topics.bad)) == DAYS * PARTITIONS + 1
-    told = topics.run(*words, as_json=False, monkeypatch=monkeypatch)
-    assert told.code == 1
-    assert f"{topics.bad}: partition 1: a file that can't go keeps more than that: {path}" in told.text
-    assert "run `archiver registry rebuild`" in told.text
+    result = topics.run(*words, as_json=False, monkeypatch=monkeypatch)
+    assert result.code == 1
+    assert f"{topics.bad}: partition 1: a file that can't go keeps more than that: {path}" in result.text
+    assert "run `archiver registry rebuild`" in result.text
 
 
 def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,14 +118,14 @@ def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monk
     assert done.of(topics.bad)["held_partitions"] == {"1": placed.hold.id}
     assert done.of(topics.bad)["first_offsets"] == {"0": 30, "1": 10}
     assert done.of(topics.good)["first_offsets"] == {"0": 30, "1": 30}
-    told = topics.run(*words, as_json=False, monkeypatch=monkeypatch)
-    assert told.code == 1
+    result = topics.run(*words, as_json=False, monkeypatch=monkeypatch)
+    assert result.code == 1
     release = f"`archiver hold {topics.bad} --release {placed.hold.id}`"
-    assert f"{topics.bad}: partition 1: hold {placed.hold.id} keeps more than that" in told.text
-    assert release in told.text
-    held = [each.file_path for (partition, low), each in before.items() if partition == 1 and low >= EACH]
-    assert len(held) == DAYS - 1
-    assert all(map(topics.exists, held))
+    assert f"{topics.bad}: partition 1: hold {placed.hold.id} keeps more than that" in result.text
+    assert release in result.text
+    paths = [file.file_path for (partition, low), file in before.items() if partition == 1 and low >= EACH]
+    assert len(paths) == DAYS - 1
+    assert all(map(topics.exists, paths))
     assert begin(topics, topics.bad) == [30, 10]
     HoldKeeper(load_config(topics.config)).release(topics.bad, placed.hold.id)
     assert topics.run(*words, monkeypatch=monkeypatch).code == 0
@@ -134,14 +134,14 @@ def test_a_hold_in_the_way_of_what_is_asked_for_is_named(topics: TwoTopics, monk
 def test_limits_of_the_configuration_reckon_with_holds(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise the nightly run would fail as long as a hold lasts."""
     text = topics.config.read_text().replace('"snapshot_retention"', '"retention_size" = "1B"\n"snapshot_retention"')
-    before, found, after = text.partition(f'[topics."{topics.bad}"]')
-    topics.config.write_text(before + found + "\nhold = true" + after)
+    before, section, after = text.partition(f'[topics."{topics.bad}"]')
+    topics.config.write_text(before + section + "\nhold = true" + after)
     done = topics.run("expire", "--yes", topics.bad, topics.good, monkeypatch=monkeypatch)
     assert done.code == 0
     assert done.of(topics.bad)["held_partitions"] == {"0": "config", "1": "config"}
     assert (done.of(topics.bad)["files"], done.of(topics.good)["files"]) == (0, (DAYS - 1) * PARTITIONS)
-    told = topics.run("expire", as_json=False, monkeypatch=monkeypatch)
-    assert f"{topics.bad}: partition 1: `hold = true` in the topic's section keeps more than that" in told.text
+    result = topics.run("expire", as_json=False, monkeypatch=monkeypatch)
+    assert f"{topics.bad}: partition 1: `hold = true` in the topic's section keeps more than that" in result.text
     asked = topics.run("expire", "--yes", topics.bad, "--before", "10", monkeypatch=monkeypatch)
     assert (asked.code, asked.of(topics.bad)["files"]) == (1, 0)
     assert begin(topics, topics.bad) == [0, 0]
@@ -169,7 +169,7 @@ def test_foreign_partitioning_does_not_stop_retirements(topics: TwoTopics, monke
     done = topics.run("expire", "--yes", topics.bad, "--before", "15", "--rows", monkeypatch=monkeypatch)
     assert (done.code, done.of(topics.bad)["first_offsets"]) == (0, {"0": 15, "1": 15})
     assert topics.files(topics.bad)[0, 15].spec_id == spec
-    assert topics.archive(topics.bad) == [each for each in topics.kafka(topics.bad) if each.offset >= 15]
+    assert topics.archive(topics.bad) == [record for record in topics.kafka(topics.bad) if record.offset >= 15]
 
 
 def test_impossible_start_is_refused_before_the_question(topics: TwoTopics, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,14 +144,14 @@ def test_transactions(stack: Stack, broker: BrokerClient) -> None:
     assert rows(whole(stack, topic, max_bytes=1)) == expected
     end = broker.list_offsets(topic, [0], "latest_stable")[0]
     cuts = sorted({0, end, *random.Random(1).sample(range(1, end), 20)})
-    found: list[Seen] = []
+    seen: list[Seen] = []
     start = 0
     for low, high in pairwise(cuts):
         pieces = fetched(stack, topic, low, high)
         assert pieces[0].start_offset == start
         start = pieces[-1].next_offset
-        found += rows(pieces)
-    assert found == expected
+        seen += rows(pieces)
+    assert seen == expected
 
 
 def test_an_open_transaction_ends_what_is_stable(stack: Stack, broker: BrokerClient) -> None:

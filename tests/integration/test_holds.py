@@ -55,12 +55,12 @@ def test_a_hold_stops_every_removal_until_it_is_released(stack: Stack) -> None:
     assert late.retired == {0: 12}, "it comes too late for these"
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
-    (known,) = HoldKeeper(load_config(fresh)).listed()
-    assert known.holds == HoldKeeper(settings).listed()[0].holds
-    for hold in known.holds:
+    (listed,) = HoldKeeper(load_config(fresh)).listed()
+    assert listed.holds == HoldKeeper(settings).listed()[0].holds
+    for hold in listed.holds:
         assert not HoldKeeper(settings).release(topic, hold.id, reason="closed").is_active
-    (known,) = HoldKeeper(settings).listed(with_released=True)
-    assert {hold.released_why for hold in known.holds} == {"closed"}
+    (listed,) = HoldKeeper(settings).listed(with_released=True)
+    assert {hold.released_why for hold in listed.holds} == {"closed"}
     assert HoldKeeper(settings).listed()[0].holds == ()
     assert expire(config, topic, limits=RetireLimits(offset=30)).first_offsets == {0: 30}
     assert objects_left(config, paths) == []
@@ -78,14 +78,14 @@ def test_what_a_hold_comes_late_for_stays_in_the_store(stack: Stack) -> None:
     done = expire(config, topic)
     assert (done.purged.deleted, done.purged.held) == (1, 1)
     assert objects_left(config, paths) == [paths[0], paths[2]]
-    found = Orphans(
+    orphans = Orphans(
         load_config(config), (topic,), older_than=None, deletes=True, clock=lambda: time.time() + 9 * 86_400
     )
-    assert found.run().succeeded
+    assert orphans.run().succeeded
     assert objects_left(config, paths) == [paths[0], paths[2]]
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute("DELETE FROM holds")  # a database that was restored
-    assert found.run().succeeded
+    assert orphans.run().succeeded
     assert objects_left(config, paths) == [paths[0], paths[2]], "the journal remembers"
     HoldKeeper(load_config(config)).release(topic, placed.hold.id)
     assert expire(config, topic).purged.deleted == 1
@@ -107,4 +107,4 @@ def test_hold_survives_a_restored_database_and_future_records(stack: Stack) -> N
     done = expire(config, topic, limits=RetireLimits(offset=40))
     assert (done.first_offsets, list(done.held)) == ({0: 10}, [0])
     with Workshop.of(config) as shop:
-        assert [each.id for each in shop.registry.holds.active(shop.topic)] == [placed.hold.id]
+        assert [hold.id for hold in shop.registry.holds.active(shop.topic)] == [placed.hold.id]

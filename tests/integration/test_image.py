@@ -74,17 +74,17 @@ def test_it_is_not_root_and_cannot_write() -> None:
 
 
 def test_it_has_no_compiler_and_no_pip() -> None:
-    found = run("-c", "for each in cc gcc clang pip pip3 make; do command -v $each; done; true", entry="sh")
-    assert found == ""
+    tools = run("-c", "for each in cc gcc clang pip pip3 make; do command -v $each; done; true", entry="sh")
+    assert tools == ""
 
 
 def test_it_archives_and_replays(archived: tuple[Path, str], volume: str) -> None:
     config, topic = archived
     run("archive", "--once", volume=volume, config=config)
-    told = json.loads(run("status", "--json", volume=volume, config=config))
-    (found,) = told["topics"]
-    assert found["topic"] == topic
-    assert sum(partition["archived_to"] for partition in found["partitions"]) == RECORDS
+    status = json.loads(run("status", "--json", volume=volume, config=config))
+    (row,) = status["topics"]
+    assert row["topic"] == topic
+    assert sum(partition["archived_to"] for partition in row["partitions"]) == RECORDS
     lines = run("replay", topic, "--format", "jsonl", volume=volume, config=config).splitlines()
     assert len(lines) == RECORDS
 

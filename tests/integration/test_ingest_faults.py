@@ -135,13 +135,13 @@ def test_a_topic_made_again_is_refused_and_others_go_on(stack: Stack) -> None:
 
 
 def test_a_table_of_another_archive_is_left_alone(stack: Stack) -> None:
-    topic, other = stack.topic(), stack.topic()
+    topic, second = stack.topic(), stack.topic()
     table = f"kafka.{unique('shared')}"
     config = stack.config({topic: {"table": table}})
     stack.produce(topic, *numbered(range(5)))
     archive_once(config)
-    stranger = stack.config({other: {"table": table}})
-    stack.produce(other, *numbered(range(5)))
+    stranger = stack.config({second: {"table": table}})
+    stack.produce(second, *numbered(range(5)))
     ((_, error),) = run(stranger).topics[0].failures
     assert isinstance(error, NotOurTable)
     assert len(places(read(stack, config, topic))) == 5
@@ -180,8 +180,8 @@ def test_a_topic_that_another_archiver_holds_is_left_to_it(stack: Stack) -> None
     config = stack.config({topic: {}})
     stack.produce(topic, *numbered(range(5)))
     archive_once(config)
-    with Registry(load_config(config).registry.dsn) as registry, registry.lease(topic_row(config, registry)) as held:
-        assert held
+    with Registry(load_config(config).registry.dsn) as registry, registry.lease(topic_row(config, registry)) as lease:
+        assert lease
         ((_, error),) = run(config).topics[0].failures
     assert isinstance(error, TopicBusy)
     archive_once(config)

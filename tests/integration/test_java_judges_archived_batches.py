@@ -51,8 +51,8 @@ def views(written: Path, tmp_path_factory: pytest.TempPathFactory) -> Views:
         with ArchivedBatches(archive) as source:
             (folder / file.name).write_bytes(b"".join(data_of(fetch) for fetch in fetches(source, 500)))
         with ArchivedBatches(archive, BatchOptions(spans_gaps=True)) as source:
-            found = source.fetch(BatchCursor(partition=0, offset=end // 2), 1 << 20, compression=Codec.ZSTD)
-            (folder / f"half-{file.name}").write_bytes(data_of(found))
+            middle = source.fetch(BatchCursor(partition=0, offset=end // 2), 1 << 20, compression=Codec.ZSTD)
+            (folder / f"half-{file.name}").write_bytes(data_of(middle))
     (folder / "gap.bin").write_bytes(gap_batch(40, 49))
     halves = {name: f"half-{name}" for name in FILES}
     ours = read_by_java(*(folder / name for name in (*FILES, *halves.values(), "gap.bin")))
@@ -77,9 +77,9 @@ def test_java_reads_the_same_batches_and_records(views: Views) -> None:
         assert list(ours.records) == records != [], name
         batches = [batch for batch in theirs.batches if not batch["control"]]
         assert len(ours.batches) == len(batches), name
-        for one, other in zip(ours.batches, batches, strict=True):
-            changed = {"magic": 2, "timestamp_type": max(other["timestamp_type"], 0), "size": one["size"]}
-            assert one == other | changed, name
+        for actual, expected in zip(ours.batches, batches, strict=True):
+            changed = {"magic": 2, "timestamp_type": max(expected["timestamp_type"], 0), "size": actual["size"]}
+            assert actual == expected | changed, name
 
 
 def test_java_goes_on_from_the_middle(views: Views) -> None:
@@ -88,8 +88,8 @@ def test_java_goes_on_from_the_middle(views: Views) -> None:
         end = max(batch["last_offset"] for batch in half.batches) + 1
         assert list(half.records) == [record for record in ours.records if record["offset"] >= end // 2], name
         assert {batch["codec"] for batch in half.batches if not batch["control"]} == {int(Codec.ZSTD)}, name
-        for one, following in pairwise(half.batches):
-            assert one["last_offset"] + 1 == following["base_offset"], name
+        for previous, following in pairwise(half.batches):
+            assert previous["last_offset"] + 1 == following["base_offset"], name
 
 
 def test_java_takes_a_gap_for_a_control_batch(views: Views) -> None:

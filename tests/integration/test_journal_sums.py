@@ -52,14 +52,14 @@ def archived(stack: Stack) -> tuple[Path, str, TableJournal]:
 
 
 def commits(journal: TableJournal) -> list[str]:
-    return sorted(each.name for each in journal.objects.list(str(journal.folder)) if each.name.startswith("commit-"))
+    return sorted(file.name for file in journal.objects.list(str(journal.folder)) if file.name.startswith("commit-"))
 
 
 def summed(config: Path, topic: str) -> TableSums:
-    told: list[TableSums] = []
-    assert SumJournals(config=load_config(config), topics=(topic,), older_than=0.0).run(told.append)
-    (found,) = told
-    return found
+    reports: list[TableSums] = []
+    assert SumJournals(config=load_config(config), topics=(topic,), older_than=0.0).run(reports.append)
+    (sums,) = reports
+    return sums
 
 
 def verified(config: Path, topic: str) -> None:

@@ -133,7 +133,7 @@ def test_inferred_schema_is_archived_and_extended(stack: Stack, tmp_path: Path) 
     file = tmp_path / "click.schema.json"
     clicks = [(number, f"/{number}", number / 4) for number in range(40)]
     texts = [json.dumps({"id": number, "page": page, "ms": ms}).encode() for number, page, ms in clicks]
-    stack.produce(topic, *({"value": text, "partition": place % 2} for place, text in enumerate(texts)))
+    stack.produce(topic, *({"value": text, "partition": index % 2} for index, text in enumerate(texts)))
     answer = json.loads(
         run("schema", "infer", topic, "--output", file, "--config", stack.config({topic: {}}), "--records", "20")
     )

@@ -94,8 +94,8 @@ def error_of(report: JobReport) -> ArchiverError:
 
 def problem_of(config: Path) -> dict[str, Any] | None:
     done = CliRunner().invoke(app, ["status", "--json", "--config", str(config)])
-    (found,) = json.loads(done.stdout)["topics"]
-    problem: dict[str, Any] | None = found["partitions"][0]["problem"]
+    (row,) = json.loads(done.stdout)["topics"]
+    problem: dict[str, Any] | None = row["partitions"][0]["problem"]
     return problem
 
 
@@ -114,8 +114,8 @@ def test_a_transaction_that_outlives_its_leader(elected: Elected) -> None:
 
     set_back(stack, config, topic, offsets='{"0":[14,0]}', epoch=0)
     stack.produce(topic, *numbered(range(5)))
-    place = TopicPartition(topic, 0, 17)
-    stack.admin.delete_records([place])[place].result(30)
+    position = TopicPartition(topic, 0, 17)
+    stack.admin.delete_records([position])[position].result(30)
     error = error_of(run(config))
     assert isinstance(error, DataLoss)
     assert error.context["lost"] == "[14, 17)"
@@ -132,9 +132,9 @@ def test_a_log_written_anew_is_named_offset_by_offset(elected: Elected, how: Cal
     assert error.context["differs"] == "other records than archived: [12, 20)"
     assert error.context["diverging"] == "[12, 20)"
     assert places(read(elected.stack, config, topic)) == before
-    found = problem_of(config)
-    assert found is not None
-    assert found["context"]["differs"] == error.context["differs"]
+    problem = problem_of(config)
+    assert problem is not None
+    assert problem["context"]["differs"] == error.context["differs"]
 
 
 @pytest.mark.parametrize("how", [run, accepting])

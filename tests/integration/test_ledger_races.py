@@ -33,15 +33,15 @@ def grown(fields: int) -> SourceSchema:
 
 
 def archive(dsn: str, topic: TopicRow, meet: Barrier, seen: multiprocessing.Queue[list[tuple[int, Ids]]]) -> None:
-    told = []
+    assigned = []
     with Registry(dsn, connections=1) as registry:
         for fields in range(1, ROUNDS + 1):
             schema = grown(fields)
             meet.wait(60)
             assignment = registry.ledger.assign(topic, DeclaredColumns(key=None, value=schema), table=None)
             ids: Ids = {(entry.root, entry.path): entry.field_id for entry in assignment.state.entries}
-            told.append((assignment.version, ids))
-    seen.put(told)
+            assigned.append((assignment.version, ids))
+    seen.put(assigned)
 
 
 def test_two_archivers_agree_two_hundred_times(stack: Stack) -> None:
@@ -63,5 +63,5 @@ def test_two_archivers_agree_two_hundred_times(stack: Stack) -> None:
     assert ids == list(range(LAST_FIXED_ID + 1, LAST_FIXED_ID + 1 + len(ids)))
     assert len(ids) == ROUNDS + ROUNDS // 5 + 6  # fields, elements, and our own columns
     assert state.last_id == ids[-1]
-    assert [each.version for each in history] == list(range(1, ROUNDS + 1))
-    assert sum(len(each.changes) for each in history[1:]) == ROUNDS - 1
+    assert [revision.version for revision in history] == list(range(1, ROUNDS + 1))
+    assert sum(len(revision.changes) for revision in history[1:]) == ROUNDS - 1

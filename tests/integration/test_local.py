@@ -86,8 +86,8 @@ def test_databases_are_fresh(stack: Stack):
     with psycopg.connect(stack.database()) as first:
         first.execute("create table mine (id int)")
     with psycopg.connect(stack.database()) as second:
-        found = second.execute("select count(*) from pg_tables where tablename = 'mine'").fetchone()
-    assert found == (0,)
+        row = second.execute("select count(*) from pg_tables where tablename = 'mine'").fetchone()
+    assert row == (0,)
 
 
 def test_passwords_are_scram_and_asked_for(stack: Stack):

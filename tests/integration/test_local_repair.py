@@ -69,10 +69,10 @@ def assert_intact(local: LocalStack, topic: str, scratch: Path) -> None:
 
 
 def kill(local: LocalStack, *names: str) -> None:
-    known = state.load(local.directory)
-    assert known is not None
+    loaded = state.load(local.directory)
+    assert loaded is not None
     for name in names:
-        server = find(known.processes[name])
+        server = find(loaded.processes[name])
         assert server is not None
         os.kill(server.pid, signal.SIGKILL)
 
@@ -107,9 +107,9 @@ def test_one_missing_part_is_started_again_alone(local: LocalStack, topic: str, 
 
 
 def test_a_server_that_hangs_is_replaced(local: LocalStack, topic: str, tmp_path: Path):
-    known = state.load(local.directory)
-    assert known is not None
-    os.kill(known.processes["seaweedfs"].pid, signal.SIGSTOP)
+    loaded = state.load(local.directory)
+    assert loaded is not None
+    os.kill(loaded.processes["seaweedfs"].pid, signal.SIGSTOP)
     assert {part.name: part.health for part in local.status().parts}["seaweedfs"] == "not answering"
     assert local.ensure().started == ("seaweedfs",)
     assert_intact(local, topic, tmp_path)
@@ -165,12 +165,12 @@ def test_a_reused_pid_in_postgres_lock_file_is_no_obstacle(local: LocalStack, to
     kill(local, "postgres")
     lock = local.directory / "postgres" / "postmaster.pid"
     lines = lock.read_text().splitlines()
-    with subprocess.Popen(["/bin/sleep", "120"]) as other:
+    with subprocess.Popen(["/bin/sleep", "120"]) as sleeper:
         try:
-            lock.write_text("\n".join([str(other.pid), *lines[1:]]) + "\n")
+            lock.write_text("\n".join([str(sleeper.pid), *lines[1:]]) + "\n")
             local.up()
         finally:
-            other.kill()
+            sleeper.kill()
     assert_intact(local, topic, tmp_path)
 
 
@@ -179,7 +179,7 @@ def test_two_commands_at_once_make_one_stack(tmp_path: Path):
     both = [subprocess.Popen([*command, str(tmp_path / "d")]) for _ in range(2)]
     local = LocalStack(tmp_path / "d")
     try:
-        assert [one.wait(120) for one in both] == [0, 0]
+        assert [child.wait(120) for child in both] == [0, 0]
         assert local.status().ready
         running = [process for process in psutil.process_iter() if _stands_in(process, tmp_path / "d" / "kafka")]
         assert len(running) == 1

@@ -25,7 +25,7 @@ class Waves:
     def __call__(self, event: JobEvent) -> None:
         if isinstance(event, WavePlanned):
             ranges = event.ranges.items()
-            self.waves.append(Counter((topic, each.partition) for topic, those in ranges for each in those))
+            self.waves.append(Counter((topic, range_.partition) for topic, planned in ranges for range_ in planned))
 
 
 def test_everybody_has_a_turn_and_each_record_is_there_once(stack: Stack) -> None:

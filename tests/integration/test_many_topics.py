@@ -37,11 +37,11 @@ def connections(dsn: str) -> Iterator[list[int]]:
     def watch() -> None:
         with psycopg.connect(dsn, autocommit=True) as connection:
             while not over.wait(0.01):
-                found = connection.execute(
+                row = connection.execute(
                     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
                     " AND pid <> pg_backend_pid()"
                 ).fetchone()
-                most[0] = max(most[0], found[0] if found else 0)
+                most[0] = max(most[0], row[0] if row else 0)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -88,18 +88,18 @@ def test_concurrent_commits_use_threads_and_complete_all_topics(stack: Stack) ->
     for topic in topics:
         stack.produce(topic, {"value": b"one"}, {"value": b"two"})
     seen: dict[str, set[int]] = {"committed": set(), "told": set()}
-    told: list[str] = []
+    topic_names: list[str] = []
 
     def watch(event: Any) -> None:
         seen["told"].add(threading.get_ident())
         if isinstance(event, RangesCommitted):
             seen["committed"].add(threading.get_ident())
-            told.append(event.topic)
+            topic_names.append(event.topic)
 
     with connections(settings.registry.dsn) as most:
         report = ArchiveJob(settings, topics, watch, engine=InlineEngine()).run_once()
     assert report.succeeded, report
-    assert (report.records, sorted(told)) == (24, sorted(topics))
+    assert (report.records, sorted(topic_names)) == (24, sorted(topics))
     assert threading.get_ident() in seen["told"]
     assert 1 < len(seen["committed"]) <= settings.archive.catalog_connections
     assert threading.get_ident() not in seen["committed"]

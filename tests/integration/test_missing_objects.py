@@ -58,9 +58,9 @@ def pending(config: Path) -> tuple[TranslatedRange, ...]:
 def states(config: Path) -> dict[FileState, int]:
     with Registry(load_config(config).registry.dsn) as registry:
         return {
-            state: each.ranges
-            for state, each in registry.files.counts(registry.topics.every()[0]).items()
-            if each.ranges
+            state: count.ranges
+            for state, count in registry.files.counts(registry.topics.every()[0]).items()
+            if count.ranges
         }
 
 
@@ -70,11 +70,11 @@ def path_of(one: TranslatedRange) -> str:
 
 
 def take_away(config: Path) -> tuple[ObjectStore, str, bytes]:
-    (one,) = pending(config)
+    (range_,) = pending(config)
     store = ObjectStore.of(load_config(config).catalog)
-    data = store.read(path_of(one))
-    delete_object(store, path_of(one))
-    return store, path_of(one), data
+    data = store.read(path_of(range_))
+    delete_object(store, path_of(range_))
+    return store, path_of(range_), data
 
 
 @pytest.mark.parametrize("fault", [ObjectFault.NO_SUCH_KEY, ObjectFault.NO_SUCH_BUCKET])

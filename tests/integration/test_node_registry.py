@@ -45,24 +45,24 @@ def test_nodes_come_and_go_by_the_databases_clock(dsn: str, registry: Registry) 
     assert nodes.propose("c", host="here", port=2) == 2
     assert nodes.join("c", second, lost_after=60.0) is None
     assert nodes.propose("other", host="here", port=2) == 1
-    told = nodes.join("c", node(1, 3), lost_after=1.0)
-    assert told is not None
-    assert told.incarnation == first.incarnation, "who lives keeps its id"
+    rejoined = nodes.join("c", node(1, 3), lost_after=1.0)
+    assert rejoined is not None
+    assert rejoined.incarnation == first.incarnation, "who lives keeps its id"
 
     def beat(one: ServeNode, seen: int = 0) -> Any:
         return nodes.beat("c", node_id=one.node_id, incarnation=one.incarnation, seen_view=seen)
 
     seen = beat(first, 2)
-    assert [(each.node_id, each.seen_view) for each in seen.nodes] == [(1, 2), (2, 0)]
+    assert [(member.node_id, member.seen_view) for member in seen.nodes] == [(1, 2), (2, 0)]
     assert (seen.number, nodes.give_up_lost("c")) == (2, False)
     with psycopg.connect(dsn) as elsewhere:
         elsewhere.execute("UPDATE serve_nodes SET heartbeat_at = heartbeat_at - interval '2 minutes' WHERE node_id = 2")
-    assert [each.is_lost for each in beat(first).nodes] == [False, True]
+    assert [member.is_lost for member in beat(first).nodes] == [False, True]
     assert nodes.give_up_lost("c")
     assert not nodes.give_up_lost("c"), "once"
     assert beat(second) is None, "who was given up learns it"
     seen = beat(first, 1)
-    assert (seen.number, [each.seen_view for each in seen.nodes]) == (3, [2])
+    assert (seen.number, [member.seen_view for member in seen.nodes]) == (3, [2])
     assert nodes.propose("c", host="here", port=2) == 2, "the id stays its address's"
     assert nodes.propose("c", host="here", port=9) == 3
     again = node(2, 2)
@@ -79,13 +79,13 @@ def test_nodes_arriving_at_once_are_one_set_in_each_view(registry: Registry) -> 
 
     def come(port: int) -> int:
         while True:
-            one = node(nodes.propose("c", host="here", port=port), port)
-            if nodes.join("c", one, lost_after=60.0) is None:
+            joining = node(nodes.propose("c", host="here", port=port), port)
+            if nodes.join("c", joining, lost_after=60.0) is None:
                 for _ in range(5):
-                    seen = nodes.beat("c", node_id=one.node_id, incarnation=one.incarnation, seen_view=0)
+                    seen = nodes.beat("c", node_id=joining.node_id, incarnation=joining.incarnation, seen_view=0)
                     assert seen is not None
-                    views.setdefault(seen.number, set()).add(tuple(each.node_id for each in seen.nodes))
-                return one.node_id
+                    views.setdefault(seen.number, set()).add(tuple(member.node_id for member in seen.nodes))
+                return joining.node_id
 
     with ThreadPoolExecutor(8) as pool:
         ids = list(pool.map(come, range(8)))
@@ -144,19 +144,19 @@ def test_two_clusters_have_own_offsets_and_one_the_older_ones(stack: Stack) -> N
     dsn = stack.database()
     with Registry(dsn) as registry, psycopg.connect(dsn, autocommit=True) as connection:
         offsets = registry.group_offsets
-        one, other = claim_of("one", 1, 1), claim_of("other", 1, 1)
-        offsets.claim("g", one)
-        offsets.claim("g", other)
-        offsets.commit("one", "g", kept(1), claim=one)
+        first, second = claim_of("one", 1, 1), claim_of("other", 1, 1)
+        offsets.claim("g", first)
+        offsets.claim("g", second)
+        offsets.commit("one", "g", kept(1), claim=first)
         assert offsets.other_clusters("other") == ("one",)
         assert offsets.other_clusters("one") == ()
-        offsets.commit("other", "g", kept(2), claim=other)
+        offsets.commit("other", "g", kept(2), claim=second)
         assert offsets.load("one", "g") == kept(1)
-        assert offsets.delete("other", "g", claim=other) == 1
+        assert offsets.delete("other", "g", claim=second) == 1
         assert offsets.load("one", "g") == kept(1)
         connection.execute("UPDATE group_offsets SET cluster_id = '', group_id = 'from before'")
-        assert offsets.claim("from before", other, makes=False) is ClaimOutcome.TAKEN
-        assert offsets.claim("from before", one, makes=False) is ClaimOutcome.UNUSED
+        assert offsets.claim("from before", second, makes=False) is ClaimOutcome.TAKEN
+        assert offsets.claim("from before", first, makes=False) is ClaimOutcome.UNUSED
         assert offsets.load("other", "from before") == kept(1)
         assert offsets.load("one", "from before") == {}
 
@@ -197,7 +197,7 @@ def test_offsets_expire_without_members_and_commits(stack: Stack) -> None:
         assert offsets.expired("c", age=week) == ("commits", "idle")
         assert offsets.expired("d", age=week) == ()
         offsets.commit("c", "commits", {("orders", 1): GroupOffset(topic_id=TOPIC_ID, offset=1)}, claim=claim)
-        assert [offsets.expire("c", each, age=week, claim=claim) for each in ("idle", "used", "commits")] == [1, 0, 0]
+        assert [offsets.expire("c", group, age=week, claim=claim) for group in ("idle", "used", "commits")] == [1, 0, 0]
         assert offsets.groups("c") == ("commits", "used")
 
 
@@ -213,24 +213,24 @@ def test_offsets_of_an_owner_stay_within_its_budget(stack: Stack) -> None:
             offsets.commit("c", group, kept, claim=claim, budget=budget)
 
         def noted() -> dict[str, tuple[str, int]]:
-            found = connection.execute("SELECT group_id, owner, offset_bytes FROM group_coordinators").fetchall()
-            return {group: (owner, size) for group, owner, size in found}
+            rows = connection.execute("SELECT group_id, owner, offset_bytes FROM group_coordinators").fetchall()
+            return {group: (owner, size) for group, owner, size in rows}
 
         commit("g0", few)
         ((owner, size),) = noted().values()
         assert (owner, size) == ("User:a", 240 + 2 * (2 + 6))
         commit("g1", few)
         commit("g2", few)
-        with pytest.raises(OffsetBudgetReached, match="archiver groups delete") as told:
+        with pytest.raises(OffsetBudgetReached, match="archiver groups delete") as caught:
             commit("g3", few)
-        assert told.value.context["groups"] == 4
-        assert not told.value.retryable
+        assert caught.value.context["groups"] == 4
+        assert not caught.value.retryable
         assert offsets.load("c", "g3") == {}
         commit("g3", replace(few, owner="User:b"))
         commit("g0", few, size=1000)
-        with pytest.raises(OffsetBudgetReached) as told:
+        with pytest.raises(OffsetBudgetReached) as caught:
             commit("g1", few, size=500)
-        assert told.value.context["bytes"] > told.value.context["most_bytes"] == 2000
+        assert caught.value.context["bytes"] > caught.value.context["most_bytes"] == 2000
         commit("g1", few)
         commit("g0", few, size=1000)
         commit("g0", few, size=10)

@@ -63,16 +63,16 @@ def archive(stack: Stack, config: Path, topic: str, numbers: range) -> None:
 
 def status(config: Path, topic: str) -> dict[str, Any]:
     done = CliRunner().invoke(app, ["status", topic, "--json", "--config", str(config)])
-    (found,) = json.loads(done.stdout)["topics"]
-    return dict(found)
+    (row,) = json.loads(done.stdout)["topics"]
+    return dict(row)
 
 
 def empty_journal(config: Path, topic: str) -> None:
     with Registry(load_config(config).registry.dsn) as registry:
-        (row,) = (each for each in registry.topics.every() if each.topic == topic)
+        (row,) = (item for item in registry.topics.every() if item.topic == topic)
     journal = Journal.of(load_config(config))
-    for each in journal.objects.list(f"{journal.root}/{row.table}"):
-        delete_object(journal.objects, each.path)
+    for item in journal.objects.list(f"{journal.root}/{row.table}"):
+        delete_object(journal.objects, item.path)
 
 
 def ends(config: Path, topic: str) -> list[tuple[int, int]]:
@@ -116,7 +116,9 @@ def test_refill_reports_them_before_the_next_archive(stack: Stack, restored: tup
     config, topic = restored
     delete_rows(stack, config, topic, 0, GONE)
     refilled = RefillJob(load_config(config), topic, engine=InlineEngine()).run()
-    assert [(one.hole.start_offset, one.hole.end_offset, one.rows) for one in refilled.mended] == [(12, 14, 2)]
+    assert [(range_.hole.start_offset, range_.hole.end_offset, range_.rows) for range_ in refilled.mended] == [
+        (12, 14, 2)
+    ]
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 
 

@@ -97,10 +97,10 @@ def test_a_service_is_seen_from_outside(stack: Stack) -> None:
                 eventually(
                     lambda: counted(get(f"http://{address}/metrics")[1]).get(("archiver_records_total", topic)) == 600.0
                 )
-                found = counted(get(f"http://{address}/metrics")[1])
-                assert found["archiver_lag_offsets", *sorted(("0", topic))] == 0.0
-                assert found["archiver_next_offset", *sorted(("1", topic))] == 300.0
-                assert found["archiver_step_seconds_total", *sorted(("commit", topic))] > 0.0
+                metrics = counted(get(f"http://{address}/metrics")[1])
+                assert metrics["archiver_lag_offsets", *sorted(("0", topic))] == 0.0
+                assert metrics["archiver_next_offset", *sorted(("1", topic))] == 300.0
+                assert metrics["archiver_step_seconds_total", *sorted(("commit", topic))] > 0.0
                 stack.delete_topic(topic)
                 eventually(lambda: get(f"http://{address}/health/ready")[0] == 503)
                 status, body = get(f"http://{address}/health/live")

@@ -77,14 +77,14 @@ def dsn(stack: Stack) -> str:
 @pytest.fixture
 def report(tmp_path: Path) -> TopicOrphans:
     DELETIONS.__init__()  # type: ignore[misc]
-    found = []
+    orphans = []
     for _ in range(ORPHANS):
         path = tmp_path / f"{new_id().lower()}.parquet"
         path.write_bytes(b"orphan")
-        found.append(
+        orphans.append(
             Orphan(path=path.as_uri(), name=path.name, size=6, modified_ms=0, kind=OrphanKind.UNKNOWN, ulid=new_id())
         )
-    return TopicOrphans(topic="orders", table="kafka.orders", orphans=tuple(found))
+    return TopicOrphans(topic="orders", table="kafka.orders", orphans=tuple(orphans))
 
 
 def remove(registry: Registry, report: TopicOrphans) -> None:
@@ -132,18 +132,18 @@ def test_others_stage_between_slow_deletions(
     dsn: str, report: TopicOrphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(orphan_removal, "HOLD_SECONDS", 0.0, raising=False)
-    held: list[float] = []
+    instants: list[float] = []
     nothing_staged = KnownFiles.nothing_staged
 
     def counted(claims: KnownFiles, topic: TopicRow, files: dict[str, str]) -> Any:
-        held.append(time.monotonic())
+        instants.append(time.monotonic())
         return nothing_staged(claims, topic, files)
 
     monkeypatch.setattr(KnownFiles, "nothing_staged", counted)
     with Registry(dsn) as registry:
         remove(registry, report)
     assert left(tmp_path) == 0
-    assert len(held) == -(-ORPHANS // WORKERS)
+    assert len(instants) == -(-ORPHANS // WORKERS)
 
 
 def test_what_fails_for_now_is_tried_again(dsn: str, report: TopicOrphans, tmp_path: Path) -> None:

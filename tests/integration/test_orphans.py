@@ -97,12 +97,12 @@ def objects_of(config: Path) -> ObjectStore:
 
 
 def listed(stack: Stack, config: Path, topic: str) -> list[ListedObject]:
-    found = objects_of(config).list(table_of(stack, config, topic).location())
-    return [each for each in found if each.size and not each.path.endswith(".metadata.json")]
+    files = objects_of(config).list(table_of(stack, config, topic).location())
+    return [file for file in files if file.size and not file.path.endswith(".metadata.json")]
 
 
 def data_files(stack: Stack, config: Path, topic: str) -> set[str]:
-    return {each.path for each in listed(stack, config, topic) if each.path.endswith(".parquet")}
+    return {file.path for file in listed(stack, config, topic) if file.path.endswith(".parquet")}
 
 
 def test_what_a_kill_left_goes_and_nothing_else(stack: Stack, killed: tuple[Path, str, list[str]]) -> None:
@@ -114,25 +114,25 @@ def test_what_a_kill_left_goes_and_nothing_else(stack: Stack, killed: tuple[Path
         objects.write(path, objects.read(orphans[0]))
     copied = f"{folder}/{topic}-0-{0:020d}-{new_id().lower()}.parquet"
     objects.write(copied, b"no file of ours at all")
-    before = {each.path for each in listed(stack, config, topic)}
+    before = {file.path for file in listed(stack, config, topic)}
 
     shown = run(config)
-    (found,) = shown.topics
-    assert [orphan.path for orphan in found.orphans] == orphans
-    assert {orphan.kind for orphan in found.orphans} == {OrphanKind.UNKNOWN}
-    assert list(found.failures) == [copied]
+    (result,) = shown.topics
+    assert [orphan.path for orphan in result.orphans] == orphans
+    assert {orphan.kind for orphan in result.orphans} == {OrphanKind.UNKNOWN}
+    assert list(result.failures) == [copied]
     assert not shown.succeeded
-    assert {each.path for each in listed(stack, config, topic)} == before
+    assert {file.path for file in listed(stack, config, topic)} == before
 
     answers = Answers(answer=False)
     declined = run(config, deletes=True, consent=TerminalConsent(answers)).topics[0]
     assert isinstance(declined.error, ConsentMissing)
     assert deed(answers.asked[0]).startswith(f"Delete {len(orphans)} file")
     assert set(answers.asked[0].facts) <= set(orphans)
-    assert {each.path for each in listed(stack, config, topic)} == before
+    assert {file.path for file in listed(stack, config, topic)} == before
 
-    assert [each.path for each in run(config, deletes=True).topics[0].deleted] == orphans
-    assert {each.path for each in listed(stack, config, topic)} == before - set(orphans)
+    assert [file.path for file in run(config, deletes=True).topics[0].deleted] == orphans
+    assert {file.path for file in listed(stack, config, topic)} == before - set(orphans)
     delete_object(objects, copied)
     again = run(config, deletes=True)
     assert again.succeeded
@@ -159,21 +159,21 @@ def test_files_that_wait_for_a_commit_stay(
     assert not ArchiveJob(load_config(config), [topic], engine=InlineEngine()).run_once().succeeded
     monkeypatch.delenv("ARCHIVER_FAULT")
     staged = data_files(stack, config, topic)
-    (found,) = run(config, deletes=True).topics
-    assert [each.path for each in found.deleted] == orphans
-    assert found.kept["registry"] == PARTITIONS
+    (result,) = run(config, deletes=True).topics
+    assert [orphan.path for orphan in result.deleted] == orphans
+    assert result.kept["registry"] == PARTITIONS
     with Registry(load_config(config).registry.dsn) as registry:
         (row,) = registry.topics.every()
         waiting = registry.files.pending(row)
-        registry.files.reject(row, [one.id for one in waiting], reason="as if nobody knew them")
-    (found,) = run(config, deletes=True).topics
-    assert found.kept["offsets"] == PARTITIONS
-    assert not found.deleted
+        registry.files.reject(row, [range_.id for range_ in waiting], reason="as if nobody knew them")
+    (result,) = run(config, deletes=True).topics
+    assert result.kept["offsets"] == PARTITIONS
+    assert not result.deleted
     assert data_files(stack, config, topic) == staged - set(orphans)
     archive_once(config, topic, engine=InlineEngine())
-    (found,) = run(config, deletes=True).topics
-    assert {each.kind for each in found.deleted} == {OrphanKind.REJECTED}
-    assert {each.path for each in found.deleted} == {one.file.path for one in waiting if one.file}
+    (result,) = run(config, deletes=True).topics
+    assert {orphan.kind for orphan in result.deleted} == {OrphanKind.REJECTED}
+    assert {orphan.path for orphan in result.deleted} == {range_.file.path for range_ in waiting if range_.file}
 
 
 def test_what_a_rival_takes_between_search_and_removal_survives(
@@ -199,14 +199,14 @@ def test_what_a_rival_takes_between_search_and_removal_survives(
                 created_ms=0,
             )
             assert registry.files.stage(row, [ahead], table_offsets={}).accepted
-            other = DataFileInfo(path=orphans[1], size_bytes=1, rows=1)
-            group = RewriteGroup.of_file("s3://elsewhere/a.parquet", other)
+            file = DataFileInfo(path=orphans[1], size_bytes=1, rows=1)
+            group = RewriteGroup.of_file("s3://elsewhere/a.parquet", file)
             registry.rewrites.begin(row, Rewrite(commit_id=new_id(), reason="test", schema_version=1, groups=(group,)))
 
         (report,) = run(config, Watcher(stage_and_rewrite), deletes=True).topics
-        assert [each.path for each in report.needed_again] == orphans[:2]
-        assert [each.path for each in report.deleted] == orphans[2:]
-        registry.files.reject(row, [one.id for one in registry.files.pending(row)], reason="enough")
+        assert [orphan.path for orphan in report.needed_again] == orphans[:2]
+        assert [orphan.path for orphan in report.deleted] == orphans[2:]
+        registry.files.reject(row, [range_.id for range_ in registry.files.pending(row)], reason="enough")
         for rewrite in registry.rewrites.unfinished(row):
             registry.rewrites.abandon(row, rewrite)
     table = table_of(stack, config, topic)
@@ -219,7 +219,7 @@ def test_what_a_rival_takes_between_search_and_removal_survives(
         table.manage_snapshots().rollback_to_snapshot(before.snapshot_id).commit()
 
     (report,) = run(config, Watcher(append_and_roll_back), deletes=True).topics
-    assert [each.path for each in report.needed_again] == orphans[:2]
+    assert [orphan.path for orphan in report.needed_again] == orphans[:2]
     assert run(config, deletes=True).topics[0].orphans == ()
 
 
@@ -233,22 +233,22 @@ def test_replaced_files_go_once_no_snapshot_or_tag_has_them(stack: Stack, tmp_pa
     table.manage_snapshots().create_tag(tagged.snapshot_id, "audit").commit()
     proto.write_text(RIGHT)
     assert Reprocess(load_config(config), topic, engine=InlineEngine()).run().commit_id
-    everything = {each.path for each in listed(stack, config, topic)}
+    everything = {file.path for file in listed(stack, config, topic)}
 
     assert run(config, deletes=True).topics[0].orphans == ()
     table = table_of(stack, config, topic)
     table.manage_snapshots().remove_tag("audit").commit()
     table.maintenance.expire_snapshots().by_id(tagged.snapshot_id).commit()
-    others = [snapshot.snapshot_id for snapshot in table_of(stack, config, topic).snapshots()][:-1]
-    for snapshot_id in others:
+    older = [snapshot.snapshot_id for snapshot in table_of(stack, config, topic).snapshots()][:-1]
+    for snapshot_id in older:
         table_of(stack, config, topic).maintenance.expire_snapshots().by_id(snapshot_id).commit()
-    (found,) = run(config, deletes=True).topics
+    (result,) = run(config, deletes=True).topics
 
-    assert {each.path for each in found.deleted if each.kind is OrphanKind.REPLACED} == first
-    manifests = {each.path for each in found.deleted if each.kind is OrphanKind.MANIFEST}
+    assert {file.path for file in result.deleted if file.kind is OrphanKind.REPLACED} == first
+    manifests = {file.path for file in result.deleted if file.kind is OrphanKind.MANIFEST}
     assert manifests
     assert all(path.endswith(".avro") for path in manifests)
-    assert {each.path for each in listed(stack, config, topic)} == everything - first - manifests
+    assert {file.path for file in listed(stack, config, topic)} == everything - first - manifests
     assert from_archive(config, topic, MENDED_PARTITIONS) == from_kafka(stack, topic, MENDED_PARTITIONS)
     assert len(table_of(stack, config, topic).scan().to_arrow()) > 0
 
@@ -286,14 +286,14 @@ def test_doubtful_commit_keeps_manifests_until_the_table_moves(
         attempt = prepare(table, [doubtful], change=None, commit_id=new_id())
         assert len(attempt.written) >= 2
 
-        (found,) = run(config, deletes=True).topics
-        assert {each.path for each in found.deleted} == set(orphans[1:])
-        assert set(attempt.written) <= {each.path for each in listed(stack, config, topic)}
+        (result,) = run(config, deletes=True).topics
+        assert {file.path for file in result.deleted} == set(orphans[1:])
+        assert set(attempt.written) <= {file.path for file in listed(stack, config, topic)}
 
         produce(stack, topic, 3)
         archive_once(config, topic, engine=InlineEngine())
-        (found,) = run(config, deletes=True, clock=time.time).topics
-        assert [each.path for each in found.deleted] == orphans[:1]
-        assert found.kept["age"] >= len(attempt.written)
-        (found,) = run(config, deletes=True).topics
-        assert {each.path for each in found.deleted} == set(attempt.written)
+        (result,) = run(config, deletes=True, clock=time.time).topics
+        assert [file.path for file in result.deleted] == orphans[:1]
+        assert result.kept["age"] >= len(attempt.written)
+        (result,) = run(config, deletes=True).topics
+        assert {file.path for file in result.deleted} == set(attempt.written)

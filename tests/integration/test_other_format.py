@@ -58,7 +58,7 @@ def archive(config: Path, topic: str, schema: FixedSchema) -> None:
 
 def ledger(config: Path, topic: str) -> LedgerState:
     with Registry(load_config(config).registry.dsn) as registry:
-        return registry.ledger.load(next(each for each in registry.topics.every() if each.topic == topic))
+        return registry.ledger.load(next(row for row in registry.topics.every() if row.topic == topic))
 
 
 def test_archived_evolved_replayed_and_rebuilt(stack: Stack, tmp_path: Path) -> None:
@@ -75,7 +75,7 @@ def test_archived_evolved_replayed_and_rebuilt(stack: Stack, tmp_path: Path) -> 
     table = stack.catalog().load_table(load_config(config).topic(topic).table)
     assert str(table.schema().find_field("val.price").field_type) == "decimal(12, 2)"
     rows = {row["val"]["id"]: row["val"] for row in table.scan().to_arrow().to_pylist() if row["val"]}
-    seen = [(rows[each]["day"], rows[each]["at"], rows[each]["price"], rows[each]["lot"]) for each in (1, 2)]
+    seen = [(rows[number]["day"], rows[number]["at"], rows[number]["price"], rows[number]["lot"]) for number in (1, 2)]
     assert seen == [
         (date(2023, 12, 9), time(1, 0, 0, 1), Decimal("-1.23"), None),
         (date(2023, 12, 10), time(2, 0), Decimal("1234567890.12"), 2**40),

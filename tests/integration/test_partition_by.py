@@ -100,7 +100,7 @@ def test_rows_are_in_their_partitions_and_ranges_in_many_files(stack: Stack, tmp
 def test_decoded_again_rows_go_to_their_partitions(stack: Stack, tmp_path: Path) -> None:
     (tmp_path / "order.proto").write_text(WRONG)
     config, topic = archived(stack, tmp_path, bloom_filters=[])
-    values = [each.value for each in from_kafka(stack, topic, PARTITIONS)]
+    values = [record.value for record in from_kafka(stack, topic, PARTITIONS)]
     assert undecoded(stack, config, topic) == undecodable(WRONG, values)
     assert undecodable(WRONG, values) > undecodable(PROTO, values) > 0
     (tmp_path / "order.proto").write_text(PROTO)
@@ -119,7 +119,7 @@ def test_decoded_again_rows_go_to_their_partitions(stack: Stack, tmp_path: Path)
 
 def undecoded(stack: Stack, config: Path, topic: str) -> int:
     rows = read(stack, config, topic)
-    return sum(bool(each and each["__err__"]) for each in rows["val"].to_pylist())
+    return sum(bool(value and value["__err__"]) for value in rows["val"].to_pylist())
 
 
 @pytest.mark.parametrize("with_journal", [True, False])
@@ -192,8 +192,8 @@ def test_new_partitioning_leaves_staged_files_in_the_old_one(
     with monkeypatch.context() as fault:
         fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
         assert not run(config, topic).succeeded
-    wanted = TERMS[1:]  # without time, for ranges of several days to share partitions
-    for terms in (wanted, ["hour", "bucket(5, kafka.offset)"], wanted, "day"):
+    chosen = TERMS[1:]  # without time, for ranges of several days to share partitions
+    for terms in (chosen, ["hour", "bucket(5, kafka.offset)"], chosen, "day"):
         before = table_of(stack, config, topic).spec()
         config.write_text(re.sub(r'"partition_by" = .*', f'"partition_by" = {json.dumps(terms)}', config.read_text()))
         error = run(config, topic).topics[0].error
@@ -206,13 +206,13 @@ def test_new_partitioning_leaves_staged_files_in_the_old_one(
         produce(stack, topic, 2 + len(table_of(stack, config, topic).metadata.snapshots))
         archive_once(config, topic, engine=InlineEngine())
     table = table_of(stack, config, topic)
-    found = check_files(table)
-    assert len(found) == 3
+    counts = check_files(table)
+    assert len(counts) == 3
     ranges = ranges_of(config)
     assert Compact(load_config(config), wish=Wish(min_files=2), engine=InlineEngine).run().succeeded
     compacted = check_files(table_of(stack, config, topic))
-    assert compacted.keys() == found.keys()
-    assert compacted.total() <= found.total() - 10
+    assert compacted.keys() == counts.keys()
+    assert compacted.total() <= counts.total() - 10
     assert ranges_of(config) == ranges
     assert problems(config, topic) == []
     assert equal(stack, config, topic)
@@ -233,7 +233,7 @@ def test_old_files_move_to_the_partitions_of_now_on_request(stack: Stack, tmp_pa
     before = check_files(table_of(stack, config, topic))
     now = table_of(stack, config, topic).spec().spec_id
     (old,) = before.keys() - {now}
-    found = verified(config, topic)
+    report = verified(config, topic)
     assert compact(config).planned_moves == 0, "not without being asked"
 
     planned = compact(config, dry_run=True, repartition=True)
@@ -241,13 +241,13 @@ def test_old_files_move_to_the_partitions_of_now_on_request(stack: Stack, tmp_pa
     assert check_files(table_of(stack, config, topic)) == before, "a dry run changes nothing"
     done = compact(config, repartition=True)
     assert (done.failures, done.error, done.done.moved) == ({}, None, before[old])
-    check_moved(stack, config, topic, found)
+    check_moved(stack, config, topic, report)
     assert compact(config, repartition=True).done.moved == 0
 
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
     assert ranges_of(fresh) == ranges_of(config)
-    check_moved(stack, fresh, topic, found)
+    check_moved(stack, fresh, topic, report)
     produce(stack, topic, 4)
     archive_once(fresh, topic, engine=InlineEngine())
     assert equal(stack, fresh, topic)
@@ -256,18 +256,18 @@ def test_old_files_move_to_the_partitions_of_now_on_request(stack: Stack, tmp_pa
 
 def test_files_move_back_and_a_rebuild_needs_no_journal(stack: Stack, tmp_path: Path) -> None:
     config, topic = archived(stack, tmp_path, 2)
-    found = verified(config, topic)
+    before = verified(config, topic)
     files = check_files(table_of(stack, config, topic)).total()
     repartitioned(config, topic, "day")
     asked = ["compact", topic, "--repartition", "--dry-run", "--json", "--config", str(config)]
-    told = json.loads(CliRunner().invoke(app, asked).stdout.splitlines()[0])
-    assert told["planned"]["moved_files"] == files
-    assert "day" in told["partitioned_by"]
+    result = json.loads(CliRunner().invoke(app, asked).stdout.splitlines()[0])
+    assert result["planned"]["moved_files"] == files
+    assert "day" in result["partitioned_by"]
     assert compact(config, repartition=True).done.moved == files
-    check_moved(stack, config, topic, found)
+    check_moved(stack, config, topic, before)
     repartitioned(config, topic, TERMS)
     assert compact(config, repartition=True).error is None
-    check_moved(stack, config, topic, found)
+    check_moved(stack, config, topic, before)
     fresh = without_registry(stack, config, with_journal=False)
     Rebuild(load_config(fresh), [topic]).run()
     produce(stack, topic, 2)
@@ -324,9 +324,9 @@ def verified(config: Path, topic: str, *, asks_registry: bool = True) -> Verifie
     job = Verify(
         load_config(config), [topic], engine=InlineEngine(), options=VerifyOptions(asks_registry=asks_registry)
     )
-    (found,) = job.run().topics
-    assert found.faults == ()
-    return found
+    (result,) = job.run().topics
+    assert result.faults == ()
+    return result
 
 
 def check_moved(stack: Stack, config: Path, topic: str, before: VerifiedTopic) -> None:
@@ -353,13 +353,13 @@ def test_filters_find_the_same_rows_and_open_fewer_files(stack: Stack, tmp_path:
     name = load_config(config).topic(topic).table
     files = len(list(table.scan().plan_files()))
     every: list[Any] = read(stack, config, topic).to_pylist()
-    regions = [((each["val"] or {}).get("customer") or {}).get("region") for each in every]
-    for condition, wanted in (
+    regions = [((row["val"] or {}).get("customer") or {}).get("region") for row in every]
+    for condition, count in (
         ("val.customer.region = 'eu'", regions.count("eu")),
         ("val.customer.region = ''", regions.count("")),
         ("val.customer.region is null", regions.count(None)),
-        ("val.sku = 'A-1'", sum((each["val"] or {}).get("sku") == "A-1" for each in every)),
+        ("val.sku = 'A-1'", sum((row["val"] or {}).get("sku") == "A-1" for row in every)),
     ):
-        assert len(rows_of_pyiceberg(stack, name, condition)) == wanted > 0
-        assert len(rows_of_duckdb(stack, name, condition)) == wanted
+        assert len(rows_of_pyiceberg(stack, name, condition)) == count > 0
+        assert len(rows_of_duckdb(stack, name, condition)) == count
         assert len(list(table.scan(row_filter=condition).plan_files())) < files

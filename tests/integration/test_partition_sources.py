@@ -44,7 +44,7 @@ def source_column(stack: Stack, config: Path, topic: str) -> str:
 
 def versions(config: Path, topic: str) -> list[int]:
     with Registry(load_config(config).registry.dsn) as registry:
-        row = next(each for each in registry.topics.every() if each.topic == topic)
+        row = next(entry for entry in registry.topics.every() if entry.topic == topic)
         return [version.version for version in registry.ledger.load(row).versions]
 
 
@@ -58,7 +58,7 @@ def test_a_new_table_is_partitioned_by_a_column_at_the_top(stack: Stack, tmp_pat
     assert source_column(stack, config, topic) == "ingest_timestamp"
     rows: Any = read(stack, config, topic)
     flat = rows["ingest_timestamp"].to_pylist()
-    assert flat == [each["ingest_timestamp"] for each in rows["kafka"].to_pylist()]
+    assert flat == [entry["ingest_timestamp"] for entry in rows["kafka"].to_pylist()]
     assert None not in flat
 
     table = table_of(stack, config, topic)

@@ -63,9 +63,9 @@ def found(stack: Stack, table: str) -> int:
     rows = stack.catalog().load_table(table).scan().to_arrow().column("kafka").to_pylist()
     for name in ("event_timestamp", "ingest_timestamp"):
         for time in {row[name] for row in rows}:
-            wanted = sum(row[name] == time for row in rows)
+            count = sum(row[name] == time for row in rows)
             text = time.isoformat()
-            assert len(rows_of_pyiceberg(stack, table, f"kafka.{name} = '{text}'")) == wanted, (name, text)
+            assert len(rows_of_pyiceberg(stack, table, f"kafka.{name} = '{text}'")) == count, (name, text)
     last = max(row["event_timestamp"] for row in rows).isoformat()
     assert len(rows_of_duckdb(stack, table, f"kafka.event_timestamp = TIMESTAMPTZ '{last}'")) == 1
     assert len(rows_of_duckdb(stack, table)) == len(rows)

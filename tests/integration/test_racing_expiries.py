@@ -62,10 +62,10 @@ class Race:
         self._put(point)
 
     def _settled(self, *args: Any) -> Any:
-        found = self._settle(*args)
+        outcome = self._settle(*args)
         if threading.current_thread().name == SLOW and self.is_committed.is_set():
             self.is_settled.set()
-        return found
+        return outcome
 
 
 def test_a_retirement_that_two_runs_want_is_recorded_once(stack: Stack) -> None:
@@ -88,10 +88,10 @@ def assert_recorded(config: Path, topic: str, acts: int) -> None:
     with Workshop.of(config) as shop:
         assert shop.registry.retention.first_offsets(shop.topic) == shop.table.first_offsets == {0: acts * EACH}
         assert shop.registry.rewrites.unfinished(shop.topic) == ()
-        journaled = [each.commit for each in Journal.of(settings).of_table(shop.table).commits.read()]
+        journaled = [item.commit for item in Journal.of(settings).of_table(shop.table).commits.read()]
         head = shop.registry.audit.head(shop.topic)
     (trail,) = find_trails(settings, [topic])
     assert trail.check(head=head).problems == []
-    told = [entry["details"]["commit_id"] for entry in trail.entries() if entry["act"] == "expire"]
-    assert len(told) == acts
-    assert sorted(told) == sorted(each.commit_id for each in journaled if each.rewrite is not None)
+    recorded = [entry["details"]["commit_id"] for entry in trail.entries() if entry["act"] == "expire"]
+    assert len(recorded) == acts
+    assert sorted(recorded) == sorted(item.commit_id for item in journaled if item.rewrite is not None)

@@ -61,8 +61,8 @@ def rows_of(config: Path) -> list[tuple[Any, ...]]:
 
 
 def check(stack: Stack, config: Path, topic: str, *, records: list[Seen] | None = None) -> None:
-    wanted = from_kafka(stack, topic, 1) if records is None else records
-    assert from_archive(config, topic, 1) == wanted
+    expected = from_kafka(stack, topic, 1) if records is None else records
+    assert from_archive(config, topic, 1) == expected
     with Workshop.of(config) as shop:
         assert search(shop.table, shop.registry.rows.expected_ranges(shop.topic), shop.table.first_offsets) == ()
         assert shop.registry.files.pending(shop.topic) == ()
@@ -122,10 +122,10 @@ def test_rewrite_that_loses_a_record_is_refused(archived: tuple[Path, str]) -> N
         with pytest.raises(RewriteRefused, match="account for all records") as caught:
             shop.put(short)
         assert (caught.value.context["old_rows"], caught.value.context["new_rows"]) == (30, 29)
-        other = shop.merged(shop.files(), (0, 15), (15, 30))
-        wrong = replace(other.files[1].spans[0], start_offset=14)
+        rewrite = shop.merged(shop.files(), (0, 15), (15, 30))
+        wrong = replace(rewrite.files[1].spans[0], start_offset=14)
         with pytest.raises(RewriteRefused, match="very offsets") as caught:
-            shop.put(replace(other, files=(other.files[0], replace(other.files[1], spans=(wrong,)))))
+            shop.put(replace(rewrite, files=(rewrite.files[0], replace(rewrite.files[1], spans=(wrong,)))))
         assert caught.value.context["offsets"] == "[0, 30)"
         assert shop.table.snapshot_id == snapshot
         assert shop.registry.rewrites.unfinished(shop.topic) == ()
@@ -196,17 +196,17 @@ def split_range(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, st
         fault.setenv("ARCHIVER_FAULT", "before_commit:raise")
         assert not run(config).succeeded
     with Workshop.of(config) as shop:
-        (one,) = shop.registry.files.pending(shop.topic)
-        assert one.file is not None
-        source, range_id = one.file.path, new_id()
+        (range_,) = shop.registry.files.pending(shop.topic)
+        assert range_.file is not None
+        source, range_id = range_.file.path, new_id()
         halves = tuple(
             shop.written([source], 10, 20, keep=keep, files=2, range_id=range_id)
             for keep in (lambda offsets: offsets % 2 == 0, lambda offsets: offsets % 2 == 1)
         )
-        shop.registry.files.reject(shop.topic, [one.id], reason="a test splits it")
+        shop.registry.files.reject(shop.topic, [range_.id], reason="a test splits it")
         delete_object(ObjectStore.of_table(shop.table.iceberg), source)
-        made = replace(one, id=range_id, files=halves)
-        assert made.digest == one.digest
+        made = replace(range_, id=range_id, files=halves)
+        assert made.digest == range_.digest
         assert shop.registry.files.stage(shop.topic, [made], table_offsets=shop.table.offsets).accepted == (made,)
         assert shop.registry.files.pending(shop.topic) == (made,)
     return config, topic, made
@@ -229,8 +229,8 @@ def test_range_in_several_files_is_committed_once_through_kills(
     check(stack, config, topic)
     with Workshop.of(config) as shop:
         assert [file.rows for file in shop.files()] == [10, 5, 5]
-        (_, one) = shop.registry.rows.expected_ranges(shop.topic)
-        assert (one.rows, one.digest, len(one.files)) == (10, made.digest, 2)
+        (_, range_) = shop.registry.rows.expected_ranges(shop.topic)
+        assert (range_.rows, range_.digest, len(range_.files)) == (10, made.digest, 2)
     for with_journal in (True, False):
         again = without_registry(stack, config, with_journal=with_journal)
         Rebuild(load_config(again), [topic]).run()
@@ -283,7 +283,7 @@ def test_files_that_are_found_again_are_staged_only_together(stack: Stack, monke
     fresh = without_registry(stack, config, with_journal=True)
     (done,) = Rebuild(load_config(fresh), [topic]).run()
     assert done.staged == 0
-    assert [(each.path, each.reason) for each in done.left] == [(made.files[1].path, LeftFor.FILES)]
+    assert [(file.path, file.reason) for file in done.left] == [(made.files[1].path, LeftFor.FILES)]
     put_back()
     (done,) = Rebuild(load_config(fresh), [topic]).run()
     assert (done.staged, done.left) == (1, ())

@@ -77,8 +77,8 @@ def made(message: str, text: str = ORDER) -> Message:
 
 
 def rows(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
-    found = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
-    return [row["val"] for row in sorted(found, key=lambda row: row["kafka"]["offset"])]
+    archived = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
+    return [row["val"] for row in sorted(archived, key=lambda row: row["kafka"]["offset"])]
 
 
 @pytest.mark.parametrize("form", ["text", "base64"])
@@ -107,9 +107,9 @@ def test_what_is_not_there(client: Schemas) -> None:
 
 def test_ids_are_found_with_the_subject_and_without(client: Schemas, register: Register) -> None:
     orders, elsewhere = unique("orders"), unique("elsewhere")
-    number, other = register(orders, MONEY), register(elsewhere, MONEY.replace("units", "cents"))
+    number, other_id = register(orders, MONEY), register(elsewhere, MONEY.replace("units", "cents"))
     for subject in (None, orders, ":.team:orders"):
-        for schema_id in (number, other):
+        for schema_id in (number, other_id):
             schema = client.by_id(schema_id, subject)
             assert schema is not None
             assert schema.messages_at((0,)) == {"shop.Money"}
@@ -153,11 +153,11 @@ def test_several_types_by_every_strategy(stack: Stack, schema_registry: str, reg
         {"value": b"\0" + money_id.to_bytes(4, "big") + b"\0" + b"\x08\x07"},
     )
     archive_once(config, topic, engine=InlineEngine())
-    found = rows(stack, config, topic)
-    assert found[0]["order"]["total"]["units"] == 5
-    assert found[1]["__err__"] == "other_message@5"
+    archived = rows(stack, config, topic)
+    assert archived[0]["order"]["total"]["units"] == 5
+    assert archived[1]["__err__"] == "other_message@5"
     if strategy != "topic_name":
-        assert found[2]["money"]["units"] == 7
+        assert archived[2]["money"]["units"] == 7
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
 
 
@@ -198,18 +198,18 @@ def test_what_confluents_serializer_writes(
 ) -> None:
     topic, package = stack.topic(), unique("shop")
     text = ORDER.replace("shop", package).replace("Money total", "int64 total").replace('import "money.proto";', "")
-    order, line, other = (made(f"{package}.{name}", text) for name in ("Order", "Order.Line", "Other"))
+    order, line, foreign = (made(f"{package}.{name}", text) for name in ("Order", "Order.Line", "Other"))
     order.total, line.sku = 9, "x"  # type: ignore[attr-defined]
     order.at.GetCurrentTime()  # type: ignore[attr-defined]
-    values = [serialized(topic, each, strategy) for each in (order, line, order, other)]
+    values = [serialized(topic, message, strategy) for message in (order, line, order, foreign)]
     messages = [f"{package}.Order", f"{package}.Order.Line"]
     value = {**FORMAT, "messages": messages, "subject_strategy": strategy}
     config = stack.config({topic: {"value": value}}, schema_registry={"url": schema_registry})
     stack.produce(topic, *({"value": value} for value in values))
     archive_once(config, topic, engine=InlineEngine())
-    found = rows(stack, config, topic)
-    assert [row["order"] and row["order"]["total"] for row in found] == [9, None, 9, None]
-    assert [row["line"] and row["line"]["sku"] for row in found] == [None, "x", None, None]
-    assert [row["__err__"] for row in found] == [None, None, None, "other_message@5"]
-    assert [row["__raw__"] is None for row in found] == [True, True, True, False]
+    archived = rows(stack, config, topic)
+    assert [row["order"] and row["order"]["total"] for row in archived] == [9, None, 9, None]
+    assert [row["line"] and row["line"]["sku"] for row in archived] == [None, "x", None, None]
+    assert [row["__err__"] for row in archived] == [None, None, None, "other_message@5"]
+    assert [row["__raw__"] is None for row in archived] == [True, True, True, False]
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)

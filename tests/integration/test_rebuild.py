@@ -51,14 +51,14 @@ def lost(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple
 
 def memory(config: Path, topic: str) -> tuple[LedgerState, tuple[VersionRecord, ...], dict[str, tuple[Any, ...]]]:
     with Registry(load_config(config).registry.dsn) as registry:
-        row = next(each for each in registry.topics.every() if each.topic == topic)
+        row = next(entry for entry in registry.topics.every() if entry.topic == topic)
         ledger, history = registry.ledger.load(row), registry.ledger.history(row)
     with psycopg.connect(load_config(config).registry.dsn) as connection:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT path, partition, start_offset, end_offset, schema_version, rows, size_bytes, digest"
             " FROM files WHERE state = 'committed'"
         ).fetchall()
-    return ledger, history, {path: tuple(rest) for path, *rest in found}
+    return ledger, history, {path: tuple(rest) for path, *rest in rows}
 
 
 def rebuild(config: Path, topic: str) -> RebuiltTopic:
@@ -140,18 +140,18 @@ def test_an_old_backup_is_brought_up_to_date(stack: Stack, tmp_path: Path) -> No
     proto.write_text(RIGHT)
     produce(stack, topic, 2)
     archive_once(config, topic, engine=InlineEngine())
-    known = memory(config, topic)
+    remembered = memory(config, topic)
     with psycopg.connect(dsn) as connection:
         connection.execute("TRUNCATE topics CASCADE")
-        for name, found in backup.items():
-            assert found is not None
+        for name, row in backup.items():
+            assert row is not None
             connection.execute(
                 f"INSERT INTO {name} OVERRIDING SYSTEM VALUE SELECT * FROM json_populate_recordset(NULL::{name}, %s)",
-                found,
+                row,
             )
     done = rebuild(config, topic)
     assert (done.schema_versions, done.ranges) == (1, PARTITIONS)
-    assert memory(config, topic) == known
+    assert memory(config, topic) == remembered
     archive_once(config, topic, engine=InlineEngine())
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
 
@@ -162,7 +162,7 @@ def test_the_journal_has_every_version_and_commit(stack: Stack, lost: tuple[Path
     table = stack.catalog().load_table(settings.topic(topic).table)
     folder = f"{settings.archive.journal}/{settings.topic(topic).table}/{table.metadata.table_uuid}"
     objects = ObjectStore.of(settings.catalog)
-    names = {each.path.removeprefix(f"{folder}/") for each in objects.list(folder)}
+    names = {file.path.removeprefix(f"{folder}/") for file in objects.list(folder)}
     commits = {
         snapshot.summary["archiver.commit-id"] for snapshot in table.metadata.snapshots if snapshot.summary is not None
     }

@@ -61,7 +61,7 @@ def test_what_lies_behind_a_head_that_never_arrived_waits_for_it(
     fresh = without_registry(stack, config, with_journal=with_journal)
     done = rebuild(fresh, topic)
     assert done.staged == 0
-    assert [(each.path, each.start_offset, each.reason) for each in done.left] == [(rest, 5, LeftFor.START)]
+    assert [(file.path, file.start_offset, file.reason) for file in done.left] == [(rest, 5, LeftFor.START)]
     shown = CliRunner().invoke(app, ["registry", "rebuild", topic, "--no-json", "--config", str(fresh)])
     assert shown.exit_code == 0
     assert rest in shown.output
@@ -84,9 +84,9 @@ def test_start_of_a_partition_is_from_journal_or_operator(stack: Stack, monkeypa
     # Kafka has none of them any more: the files are the only copy.
     stack.admin.delete_records([TopicPartition(topic, 0, 10)])[TopicPartition(topic, 0)].result(30)
     unknown = rebuild(without_registry(stack, config, with_journal=False), topic)
-    assert (unknown.staged, [each.path for each in unknown.left]) == (0, paths)
-    told = rebuild(without_registry(stack, config, with_journal=False), topic, starts={0: 3})
-    assert (told.staged, told.left) == (2, ())
+    assert (unknown.staged, [file.path for file in unknown.left]) == (0, paths)
+    rebuilt = rebuild(without_registry(stack, config, with_journal=False), topic, starts={0: 3})
+    assert (rebuilt.staged, rebuilt.left) == (2, ())
     fresh = without_registry(stack, config, with_journal=True)
     journaled = rebuild(fresh, topic)
     assert (journaled.staged, journaled.left) == (2, ())
@@ -116,9 +116,9 @@ def test_files_of_a_topic_that_was_deleted_do_not_count(stack: Stack, monkeypatc
     again = ArchiveTable(topic=replace(table.topic, topic_id=uuid4()), iceberg=table.iceberg)
     versions, ends = frozenset({1}), Ends(reached={})
     assert len(continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends).ranges) == 2
-    found = continuing_ranges(again, objects, FORMATS, versions=versions, ends=ends)
-    assert found.ranges == ()
-    assert [(each.path, each.reason) for each in found.left] == [(path, LeftFor.TOPIC) for path in paths]
+    continued = continuing_ranges(again, objects, FORMATS, versions=versions, ends=ends)
+    assert continued.ranges == ()
+    assert [(file.path, file.reason) for file in continued.left] == [(path, LeftFor.TOPIC) for path in paths]
 
 
 def test_a_latest_start_outlives_the_registry(stack: Stack) -> None:

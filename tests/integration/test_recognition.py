@@ -68,10 +68,10 @@ def test_a_producer_ahead_of_its_schema_is_told_everywhere(stack: Stack, tmp_pat
     assert [event for event in events if isinstance(event, SchemaDoubted)] == [
         SchemaDoubted(topic=topic, part="value", fit=fit, doubt=Doubt.UNKNOWN)
     ]
-    found = status(config)
-    assert Fit.from_json(found[topic]["recognition"]["value"]) == fit
-    assert (found[topic]["doubts"], found[raw]["doubts"]) == ({"value": "unknown"}, {})
-    assert (found[raw]["recognition"], found[raw]["uncounted_records"]) == ({}, 0)
+    shown = status(config)
+    assert Fit.from_json(shown[topic]["recognition"]["value"]) == fit
+    assert (shown[topic]["doubts"], shown[raw]["doubts"]) == ({"value": "unknown"}, {})
+    assert (shown[raw]["recognition"], shown[raw]["uncounted_records"]) == ({}, 0)
     text = CliRunner().invoke(app, ["status", "--no-json", "--config", str(config)], terminal_width=200)
     assert text.exit_code == 0
     assert "schema in doubt" in text.stdout
@@ -129,10 +129,10 @@ def test_a_new_schema_version_is_told_once_with_what_it_changes(stack: Stack, tm
     stack.produce(topic, *orders(1))
     _, second = watched(config)
     _, third = watched(config)
-    told = [[event for event in events if isinstance(event, SchemaChanged)] for events in (first, second, third)]
-    assert told[0] == told[2] == []
-    ((change,),) = (each.changes for each in told[1])
-    assert (told[1][0].version, change.kind, change.column) == (2, ChangeKind.ADDED, "val.note")
+    reported = [[event for event in events if isinstance(event, SchemaChanged)] for events in (first, second, third)]
+    assert reported[0] == reported[2] == []
+    ((change,),) = (version.changes for version in reported[1])
+    assert (reported[1][0].version, change.kind, change.column) == (2, ChangeKind.ADDED, "val.note")
 
 
 def test_a_typed_topic_becomes_raw_only_if_that_is_accepted(stack: Stack, tmp_path: Path) -> None:
@@ -166,5 +166,5 @@ def test_what_an_older_archiver_archived_is_uncounted(stack: Stack, tmp_path: Pa
     archive_once(config)
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute("UPDATE files SET recognition = NULL")
-    found = status(config)[topic]
-    assert (found["recognition"], found["uncounted_records"], found["problem"]) == ({}, 4, None)
+    shown = status(config)[topic]
+    assert (shown["recognition"], shown["uncounted_records"], shown["problem"]) == ({}, 4, None)

@@ -56,13 +56,13 @@ class Twins:
         )()
 
     def archive(self) -> None:
-        one = span(0, self._end, self._end + 10)
+        range_ = span(0, self._end, self._end + 10)
         rows = self._random.choice([(), (10,), (10,), (3, 7)])
-        one = replace(one, topic=self._topic.topic, files=tuple(self._file(row).file for row in rows))
+        range_ = replace(range_, topic=self._topic.topic, files=tuple(self._file(row).file for row in rows))
         commit_id = new_id()
-        assert self._registry.files.stage(self._topic, [one], table_offsets={}).accepted == (one,)
-        self._registry.files.confirm(self._topic, [one.id], commit_id=commit_id)
-        self._journal(JournaledCommit(commit_id=commit_id, ranges=(one,)))
+        assert self._registry.files.stage(self._topic, [range_], table_offsets={}).accepted == (range_,)
+        self._registry.files.confirm(self._topic, [range_.id], commit_id=commit_id)
+        self._journal(JournaledCommit(commit_id=commit_id, ranges=(range_,)))
         self._end += 10
 
     def regroup(self) -> None:
@@ -73,21 +73,21 @@ class Twins:
         inner = range(start + 1, end)
         borders = [start, *sorted(self._random.sample(inner, min(len(inner), self._random.randrange(3)))), end]
         spans = list(pairwise(borders))
-        left = sum(one.rows for one in old)
+        left = sum(range_.rows for range_ in old)
         files = []
         for number, (low, high) in enumerate(spans):
             rows = left if number == len(spans) - 1 else self._random.randint(0, left)
             left -= rows
             files.append(self._file(rows, RecordSpan(partition=0, start_offset=low, end_offset=high, rows=rows)))
-        self._rewrite(RewriteGroup(paths=tuple(path for one in old for path in one.paths), files=tuple(files)))
+        self._rewrite(RewriteGroup(paths=tuple(path for range_ in old for path in range_.paths), files=tuple(files)))
 
     def split(self) -> None:
-        old = [one for one in self.held() if one.paths]
+        old = [range_ for range_ in self.held() if range_.paths]
         if not old:
             return
-        one = self._random.choice(old)
-        chosen = self._random.choice([each for each in one.files if each.file is not None])
-        about = RecordSpan(partition=0, start_offset=one.start_offset, end_offset=one.end_offset)
+        range_ = self._random.choice(old)
+        chosen = self._random.choice([part for part in range_.files if part.file is not None])
+        about = RecordSpan(partition=0, start_offset=range_.start_offset, end_offset=range_.end_offset)
         first = self._random.randint(0, chosen.rows)
         files = tuple(self._file(rows, replace(about, rows=rows)) for rows in (first, chosen.rows - first))
         self._rewrite(RewriteGroup(paths=(str(chosen.path),), files=files))
@@ -95,37 +95,37 @@ class Twins:
     def retire(self) -> None:
         old = self._some()[:1]
         if old:
-            (one,) = old
+            (range_,) = old
             gone = RecordSpan(
                 partition=0,
-                start_offset=one.start_offset,
-                end_offset=one.end_offset,
-                retired=one.expected,
-                removed=one.rows - one.expected,
+                start_offset=range_.start_offset,
+                end_offset=range_.end_offset,
+                retired=range_.expected,
+                removed=range_.rows - range_.expected,
             )
-            self._rewrite(RewriteGroup(paths=one.paths, emptied=(gone,), why="too old"))
+            self._rewrite(RewriteGroup(paths=range_.paths, emptied=(gone,), why="too old"))
 
     def accept(self) -> None:
-        old = [one for one in self.held() if one.expected]
+        old = [range_ for range_ in self.held() if range_.expected]
         if not old:
             return
-        one = self._random.choice(old)
+        range_ = self._random.choice(old)
         accepted = Acceptance(
-            range_id=one.id,
-            left=one.expected - 1,
+            range_id=range_.id,
+            left=range_.expected - 1,
             erased=1,
-            paths=one.paths,
+            paths=range_.paths,
             partition=0,
-            start_offset=one.start_offset,
+            start_offset=range_.start_offset,
         )
         self._registry.rows.record_refill(self._topic, replaced={}, accepted=[accepted], commit_id=new_id())
         self._accepted.append(accepted)
 
     def held(self) -> list[StoredRange]:
         with psycopg.connect(self._dsn) as connection:
-            found = list(file_rows.held(connection, self._topic, "state = 'committed'"))
-        assert all(each.is_whole for each in found)
-        return [each.range for each in found]
+            rows = list(file_rows.held(connection, self._topic, "state = 'committed'"))
+        assert all(row.is_whole for row in rows)
+        return [row.range for row in rows]
 
     def replaced(self, dsn: str, topic: TopicRow) -> list[tuple[object, ...]]:
         with psycopg.connect(dsn) as connection:
@@ -145,8 +145,8 @@ class Twins:
         assert self.replaced(self._dsn, fresh) == self.replaced(self._dsn, self._topic)
 
     def journaled(self) -> list[StoredRange]:
-        found = current_ranges(self._shuffled(), self._accepted).ranges
-        return sorted(found, key=lambda one: one.start_offset)
+        ranges = current_ranges(self._shuffled(), self._accepted).ranges
+        return sorted(ranges, key=lambda range_: range_.start_offset)
 
     def _shuffled(self) -> list[tuple[str, JournaledCommit]]:
         entries = [*self.commits, *self._random.sample(self.commits, len(self.commits) // 2)]
@@ -158,12 +158,12 @@ class Twins:
         if not ranges:
             return []
         start = self._random.randrange(len(ranges))
-        found = []
+        chosen = []
         for range_ in ranges[start : start + 3]:
             if not range_.paths:
                 break
-            found.append(range_)
-        return found
+            chosen.append(range_)
+        return chosen
 
     def _rewrite(self, group: RewriteGroup) -> None:
         rewrite = Rewrite(commit_id=new_id(), reason="test", schema_version=2, groups=(group,))
@@ -190,11 +190,11 @@ def test_they_hold_the_same(dsn: str, registry: Registry, seed: int) -> None:
     twins.archive()
     for _ in range(STEPS):
         twins.step()
-    held = twins.held()
-    assert twins.journaled() == held
+    ranges = twins.held()
+    assert twins.journaled() == ranges
     twins.check_replaced()
-    assert all(before.end_offset == after.start_offset for before, after in pairwise(held)), "a chain without a gap"
-    assert held[0].start_offset == 0
+    assert all(before.end_offset == after.start_offset for before, after in pairwise(ranges)), "a chain without a gap"
+    assert ranges[0].start_offset == 0
     archived = sum(sum(file.rows for file in range_.files) for _, commit in twins.commits for range_ in commit.ranges)
-    accounted = sum(one.expected + sum(each.erased + each.retired for each in one.files) for one in held)
+    accounted = sum(entry.expected + sum(part.erased + part.retired for part in entry.files) for entry in ranges)
     assert accounted == archived, "every record is expected, or told to be gone"

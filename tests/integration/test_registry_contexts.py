@@ -37,8 +37,8 @@ def run(config: Path) -> JobReport:
 
 
 def rows(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
-    found = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
-    return sorted(found, key=lambda row: row["kafka"]["offset"])
+    archived = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
+    return sorted(archived, key=lambda row: row["kafka"]["offset"])
 
 
 def enveloped(schema_id: int, body: bytes) -> bytes:
@@ -66,11 +66,11 @@ def test_older_ids_of_keys_and_values_in_contexts(stack: Stack, registry: FakeRe
         {"value": enveloped(3, b"\x08\x09")},
     )
     assert run(config).succeeded
-    found = rows(stack, config, topic)
-    assert [(row["val"]["n"], row["val"]["s"], row["val"]["__err__"]) for row in found] == [
+    archived = rows(stack, config, topic)
+    assert [(row["val"]["n"], row["val"]["s"], row["val"]["__err__"]) for row in archived] == [
         *((7, "", None), (8, "x", None), (None, None, "unknown_schema_id@1"))
     ]
-    assert [row["key"] and (row["key"]["z"], row["key"]["__err__"]) for row in found] == [*[(True, None)] * 2, None]
+    assert [row["key"] and (row["key"]["z"], row["key"]["__err__"]) for row in archived] == [*[(True, None)] * 2, None]
     registry.down = True  # what the registry said is remembered by context
     stack.produce(topic, {"key": enveloped(1, b"\x08\x01"), "value": enveloped(1, b"\x08\x0a")})
     assert run(config).succeeded

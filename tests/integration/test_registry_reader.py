@@ -55,8 +55,8 @@ def contents(dsn: str) -> list[tuple[Any, ...]]:
             "SELECT table_name, column_name, data_type FROM information_schema.columns WHERE table_schema = 'public'"
             " ORDER BY 1, 2"
         ).fetchall()
-        known = ("migrations", "number") in {row[:2] for row in columns}
-        return columns + (connection.execute("SELECT * FROM migrations ORDER BY 1").fetchall() if known else [])
+        is_migrated = ("migrations", "number") in {row[:2] for row in columns}
+        return columns + (connection.execute("SELECT * FROM migrations ORDER BY 1").fetchall() if is_migrated else [])
 
 
 def test_a_role_that_may_only_select_reads_topics_and_columns(dsn: str) -> None:
@@ -67,7 +67,7 @@ def test_a_role_that_may_only_select_reads_topics_and_columns(dsn: str) -> None:
         assert reader.topics.every() == (orders,)
         assert reader.topics.find(cluster_id="c", topic="orders") == orders
         assert reader.ledger.load(orders) == assigned.state
-        assert [each.version for each in reader.ledger.history(orders)] == [1]
+        assert [entry.version for entry in reader.ledger.history(orders)] == [1]
         assert reader.ledger.row_mapping(orders, 1).to_json() == assigned.row.to_json()
 
 

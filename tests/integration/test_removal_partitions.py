@@ -58,9 +58,9 @@ def is_within(one: Seen) -> bool:
 
 
 def records(stack: Stack, topic: str, those: Gone) -> int:
-    found = sum(those(each) for each in from_kafka(stack, topic, PARTITIONS))
-    assert found
-    return found
+    count = sum(those(record) for record in from_kafka(stack, topic, PARTITIONS))
+    assert count
+    return count
 
 
 def erase(config: Path, topic: str, where: str) -> int:
@@ -90,7 +90,7 @@ def expire(config: Path, topic: str, offset: int) -> None:
 
 
 def check(stack: Stack, config: Path, topic: str, gone: Gone) -> None:
-    left = [each for each in from_kafka(stack, topic, PARTITIONS) if not gone(each)]
+    left = [record for record in from_kafka(stack, topic, PARTITIONS) if not gone(record)]
     assert from_archive(config, topic, PARTITIONS) == left
     assert RefillJob(load_config(config), topic, engine=InlineEngine()).run().mended == ()
     report = Verify(load_config(config), [topic], engine=InlineEngine()).run()
@@ -153,7 +153,7 @@ def test_files_of_several_specs_keep_theirs(stack: Stack, tmp_path: Path) -> Non
     check(stack, config, topic, has_key)
     expire(config, topic, EDGE)
     assert check_files(table_of(stack, config, topic)).keys() == specs
-    check(stack, config, topic, lambda one: has_key(one) or one.offset < EDGE)
+    check(stack, config, topic, lambda record: has_key(record) or record.offset < EDGE)
 
 
 @pytest.mark.parametrize("terms", ["day", TERMS])
@@ -167,7 +167,7 @@ def test_file_with_rows_of_many_partitions_keeps_its_place(
     assert places(stack, config, topic) == [(spec_id, partition)]
     expire(config, topic, EDGE)
     assert places(stack, config, topic) == [(spec_id, partition)]
-    check(stack, config, topic, lambda one: has_key(one) or one.offset < EDGE)
+    check(stack, config, topic, lambda record: has_key(record) or record.offset < EDGE)
 
 
 def places(stack: Stack, config: Path, topic: str) -> list[tuple[int, str]]:

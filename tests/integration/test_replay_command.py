@@ -181,7 +181,7 @@ def test_values_are_shown_by_the_schema_that_wrote_them(stack: Stack, tmp_path: 
 
     assert done.exit_code == 0, done.output
     lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [line["offset"] for line in lines] == [each.offset for each in from_kafka(stack, topic, 1)]
+    assert [line["offset"] for line in lines] == [record.offset for record in from_kafka(stack, topic, 1)]
     assert [line["schema_version"] for line in lines] == [1] * 4 + [2] * 4
     assert {(line["key_type"], line["key"]) for line in lines} == {(None, "k")}
     for line, (text, value) in zip(lines, sent, strict=True):

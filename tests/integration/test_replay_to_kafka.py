@@ -109,10 +109,10 @@ def test_everything_that_a_broker_serves_arrives(stack: Stack, tmp_path: Path) -
         for line in map(json.loads, file.read_text().splitlines())
         for i in range(line["count"])
     ]
-    assert {one for one, _ in places} == by_source.keys()
-    assert {other for _, other in places} == by_target.keys()
+    assert {origin for origin, _ in places} == by_source.keys()
+    assert {replica for _, replica in places} == by_target.keys()
     assert len(places) == len(source)
-    assert all(content([by_source[one]]) == content([by_target[other]]) for one, other in places)
+    assert all(content([by_source[origin]]) == content([by_target[replica]]) for origin, replica in places)
 
 
 def test_what_a_client_library_could_not_send_arrives(stack: Stack) -> None:
@@ -131,7 +131,12 @@ def test_what_a_client_library_could_not_send_arrives(stack: Stack) -> None:
             end = brokers.list_offsets(name, [0], "latest_stable")[0]
             pieces = [*log_reader(brokers, name, None)(0, 0, end)]
         return [
-            (row["timestamp"], row["key"], row["value"], [(one["key"], one["value"]) for one in row["headers"]])
+            (
+                row["timestamp"],
+                row["key"],
+                row["value"],
+                [(header["key"], header["value"]) for header in row["headers"]],
+            )
             for piece in pieces
             for row in piece.records.to_pylist()
         ]
@@ -188,9 +193,9 @@ def test_a_part_is_moved(stack: Stack, archived: tuple[Path, str]) -> None:
         "key in ('k1', 'k2') and partition != 2",
     )
     expected = [
-        each
-        for each in from_archive(config, topic, PARTITIONS)
-        if 100 <= each.offset < 900 and each.key in {b"k1", b"k2"} and each.partition != 2
+        record
+        for record in from_archive(config, topic, PARTITIONS)
+        if 100 <= record.offset < 900 and record.key in {b"k1", b"k2"} and record.partition != 2
     ]
     assert content(expected) == content(copied(stack, target))
     assert "another --where" in refused(
@@ -269,8 +274,8 @@ def test_group_that_reads_foreign_records_in_the_target_stays(stack: Stack, arch
     transfer = ("--to-kafka", target, "--append", "--transfer", unique("transfer"), "--translate-groups", group)
     result = replay(config, topic, *transfer)
     assert result.exit_code == 1
-    (told,) = json.loads(result.stdout.splitlines()[-2])["groups"]
-    assert (told["behind"], list(told["offsets"])) == ([0], ["1"])
+    (report,) = json.loads(result.stdout.splitlines()[-2])["groups"]
+    assert (report["behind"], list(report["offsets"])) == ([0], ["1"])
     assert committed_by(stack, group, target, PARTITIONS)[0] == 4
     commit(stack, group, target, {0: 10})
     assert replay(config, topic, *transfer).exit_code == 0
@@ -287,16 +292,16 @@ def test_groups_go_on_at_the_same_record(stack: Stack, archived: tuple[Path, str
 
     report = moved(config, topic, target, "--create", "--from", "50", "--translate-groups", "all")
 
-    (told,) = [each for each in report["groups"] if each["group"] == group]
-    assert elsewhere not in [each["group"] for each in report["groups"]]
-    assert told["problem"] is None
+    (translated,) = [item for item in report["groups"] if item["group"] == group]
+    assert elsewhere not in [item["group"] for item in report["groups"]]
+    assert translated["problem"] is None
     places = committed_by(stack, group, target, PARTITIONS)
-    assert {str(each): offset for each, offset in places.items()} == told["offsets"]
-    source = [each for each in from_kafka(stack, topic, PARTITIONS) if each.offset >= 50]
+    assert {str(item): offset for item, offset in places.items()} == translated["offsets"]
+    source = [item for item in from_kafka(stack, topic, PARTITIONS) if item.offset >= 50]
     copy = copied(stack, target)
     for partition, offset in committed.items():
-        left = [each for each in source if each.partition == partition and each.offset >= offset]
-        rest = [each for each in copy if each.partition == partition and each.offset >= places[partition]]
+        left = [item for item in source if item.partition == partition and item.offset >= offset]
+        rest = [item for item in copy if item.partition == partition and item.offset >= places[partition]]
         assert content(left) == content(rest)
 
     commit(stack, group, target, {1: places[1] + 5})

@@ -156,14 +156,14 @@ def test_records_and_groups_arrive(
     done = move(config, topic, target, given, *more)
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout.splitlines()[-2])["records"] == RECORDS
-    there = Stack(replace(stack.endpoints, bootstrap_servers=login.broker.open_address), tmp_path)
-    wait_until_decided(there, target, PARTITIONS)
-    assert content(from_kafka(there, target, PARTITIONS)) == content(from_kafka(stack, topic, PARTITIONS))
-    assert committed_by(there, group, target, PARTITIONS) == {0: 50, 1: 60}
+    secured = Stack(replace(stack.endpoints, bootstrap_servers=login.broker.open_address), tmp_path)
+    wait_until_decided(secured, target, PARTITIONS)
+    assert content(from_kafka(secured, target, PARTITIONS)) == content(from_kafka(stack, topic, PARTITIONS))
+    assert committed_by(secured, group, target, PARTITIONS) == {0: 50, 1: 60}
     again = move(config, topic, target, given, *more)
     report = json.loads(again.stdout.splitlines()[-2])
     assert (again.exit_code, report["records"], report["resumed"]) == (0, 0, True)
-    assert len(from_kafka(there, target, PARTITIONS)) == RECORDS
+    assert len(from_kafka(secured, target, PARTITIONS)) == RECORDS
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def rows_of(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
 
 def states(config: Path) -> dict[str, tuple[int, int]]:
     with psycopg.connect(load_config(config).registry.dsn) as connection:
-        found = connection.execute("SELECT state, count(*), sum(rows)::int FROM files GROUP BY state").fetchall()
-    return {state: (count, rows) for state, count, rows in found}
+        counted = connection.execute("SELECT state, count(*), sum(rows)::int FROM files GROUP BY state").fetchall()
+    return {state: (count, rows) for state, count, rows in counted}
 
 
 def was_bad(part: dict[str, Any] | None) -> bool:
@@ -72,8 +72,8 @@ def reads(sent: bytes | None) -> bool:
 
 def cells(value: Any) -> Any:
     if isinstance(value, dict):
-        plain = {name.partition("_deleted_")[0]: cells(each) for name, each in value.items() if each is not None}
-        return {name: each for name, each in plain.items() if each not in ([], {})}
+        plain = {name.partition("_deleted_")[0]: cells(cell) for name, cell in value.items() if cell is not None}
+        return {name: cell for name, cell in plain.items() if cell not in ([], {})}
     return value
 
 
@@ -123,9 +123,9 @@ def test_a_mended_schema_reaches_the_rows(stack: Stack, engine: SparkEngine, tmp
     assert {row["val"]["__raw__"] for row in left} == {b"\xff\xff"}
     assert states(config) == {"committed": (4, len(kafka)), "replaced": (4, len(kafka))}
     table = load_config(config).topic(topic).table
-    found = rows_of_pyiceberg(stack, table)
-    assert rows_of_spark(engine, table) == found
-    assert rows_of_duckdb(stack, table) == found
+    rows = rows_of_pyiceberg(stack, table)
+    assert rows_of_spark(engine, table) == rows
+    assert rows_of_duckdb(stack, table) == rows
 
 
 def test_a_dry_run_says_what_would_be_done_and_does_nothing(stack: Stack, tmp_path: Path) -> None:
@@ -171,12 +171,12 @@ def test_only_what_is_asked_for_changes(stack: Stack, tmp_path: Path) -> None:
     proto.write_text(RIGHT)
     assert reprocess(config, topic, RowFilter(codes=frozenset({"truncated"}))).commit_id is None
     before = rows_of(stack, config, topic)
-    wanted = RowFilter(partitions=frozenset({1}), start_offset=2, end_offset=6)
-    assert reprocess(config, topic, wanted).files == 1
+    selected = RowFilter(partitions=frozenset({1}), start_offset=2, end_offset=6)
+    assert reprocess(config, topic, selected).files == 1
     for old, row in zip(before, rows_of(stack, config, topic), strict=True):
-        place = row["kafka"]
-        if place["partition"] != 1 or not 2 <= place["offset"] < 6:
-            assert place["schema_version"] == 1
+        position = row["kafka"]
+        if position["partition"] != 1 or not 2 <= position["offset"] < 6:
+            assert position["schema_version"] == 1
             assert was_bad(row["val"]) == was_bad(old["val"])
     assert from_archive(config, topic, PARTITIONS) == from_kafka(stack, topic, PARTITIONS)
 
@@ -203,9 +203,9 @@ def test_files_that_spark_has_merged(stack: Stack, engine: SparkEngine, tmp_path
     assert reprocess(config, topic).files == 2
     kafka = from_kafka(stack, topic, PARTITIONS)
     assert from_archive(config, topic, PARTITIONS) == kafka
-    found = rows_of_pyiceberg(stack, table)
-    assert rows_of_spark(engine, table) == found
-    assert rows_of_duckdb(stack, table) == found
+    rows = rows_of_pyiceberg(stack, table)
+    assert rows_of_spark(engine, table) == rows
+    assert rows_of_duckdb(stack, table) == rows
     engine.session.sql(merge).collect()
     produce(stack, topic, 2)
     archive_once(config, topic, engine=InlineEngine())
@@ -270,9 +270,9 @@ def test_a_run_that_is_older_than_orphans_keeps_its_uploads(stack: Stack, tmp_pa
             deletes=True,
             clock=lambda: time.time() + days,
         )
-        (found,) = orphans.run().topics
-        assert found.error is None
-        kept.append(found.kept[KeptFor.AGE])
+        (result,) = orphans.run().topics
+        assert result.error is None
+        kept.append(result.kept[KeptFor.AGE])
 
     report = reprocess_while(config, topic, remove_orphans)
     assert kept[0] >= report.files > 0
@@ -320,5 +320,5 @@ class Interrupted(InlineEngine):
 
 
 def files_of(stack: Stack, config: Path, topic: str) -> list[str]:
-    found = table_of(stack, config, topic).inspect.data_files()
-    return list(found.column("file_path").to_pylist())
+    files = table_of(stack, config, topic).inspect.data_files()
+    return list(files.column("file_path").to_pylist())

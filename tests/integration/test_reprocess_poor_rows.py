@@ -43,8 +43,8 @@ def events(start: int, *, known: bool) -> Iterator[dict[str, Any]]:
 
 
 def reprocess(config: Path, topic: str, reach: Reach, **options: Any) -> ReprocessReport:
-    wanted = RowFilter(reach=reach)
-    report = Reprocess(load_config(config), topic, wanted, engine=InlineEngine(), **options).run()
+    selected = RowFilter(reach=reach)
+    report = Reprocess(load_config(config), topic, selected, engine=InlineEngine(), **options).run()
     assert report.succeeded, report.failures
     return report
 

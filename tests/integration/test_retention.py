@@ -106,11 +106,11 @@ def test_oldest_files_beyond_a_size_go_unless_tagged_meanwhile(stack: Stack, mon
     tagged: list[int] = []
 
     def found_slowly(*args: Any, **options: Any) -> HoldingSnapshots:
-        found = holding_snapshots(*args, **options)
-        if found.going and not tagged:
-            tagged.append(found.going[-1].snapshot_id)
+        holding = holding_snapshots(*args, **options)
+        if holding.going and not tagged:
+            tagged.append(holding.going[-1].snapshot_id)
             tag(stack, config, topic, "kept", tagged[0])
-        return found
+        return holding
 
     monkeypatch.setattr("archiver.upkeep.removal.purge.holding_snapshots", found_slowly)
     most = sizes[1] + sizes[2] + 1
@@ -313,7 +313,7 @@ def test_rows_of_files_that_somebody_deleted_end(stack: Stack) -> None:
         assert done.succeeded
         return done.forgotten
 
-    assert (clean(), known()) == (0, {each.path for each in old}), "they left the table a moment ago"
+    assert (clean(), known()) == (0, {file.path for file in old}), "they left the table a moment ago"
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute("UPDATE files SET committed_at = now() - interval '31 days' WHERE state = 'replaced'")
-    assert (clean(), known()) == (1, {each.path for each in old[1:]}), "the store has the others"
+    assert (clean(), known()) == (1, {file.path for file in old[1:]}), "the store has the others"

@@ -64,10 +64,10 @@ def test_automatic_retirement_waits_for_consent(stack: Stack, retention: str, re
     assert f"`archiver expire {topic} --yes`" in waiting.error.message
     check(config, topic, kafka)
 
-    code, told = status(config, topic)
+    code, shown = status(config, topic)
     assert code == 1
-    assert told["needs_consent"]["kind"] == "ConsentMissing"
-    assert reason in told["needs_consent"]["message"]
+    assert shown["needs_consent"]["kind"] == "ConsentMissing"
+    assert reason in shown["needs_consent"]["message"]
     code, text = run(config, "expire", topic)
     assert (code, json.dumps(reason)[1:-1] in text, "--yes" in text) == (2, True, True)
     check(config, topic, kafka)
@@ -144,8 +144,10 @@ def test_no_retires_nothing(stack: Stack) -> None:
 
 def warned(config: Path) -> list[str]:
     done = CliRunner().invoke(app, ["check", "--no-spark", "--config", str(config), "--json"])
-    found = json.loads(done.stdout)["checks"]
-    return [each["detail"] for each in found if each["part"] == "Retention" and each["outcome"] == "warning"]
+    checks = json.loads(done.stdout)["checks"]
+    return [
+        finding["detail"] for finding in checks if finding["part"] == "Retention" and finding["outcome"] == "warning"
+    ]
 
 
 @pytest.mark.parametrize("retention", ["1h", "30d"])

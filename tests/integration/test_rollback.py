@@ -57,8 +57,8 @@ def failure(config: Path, topic: str) -> Any:
 def status(config: Path, topic: str, *, exit_code: int) -> dict[str, Any]:
     done = CliRunner().invoke(app, ["status", topic, "--json", "--config", str(config)])
     assert done.exit_code == exit_code, done.output
-    (found,) = json.loads(done.stdout)["topics"]
-    return found
+    (row,) = json.loads(done.stdout)["topics"]
+    return row
 
 
 def test_a_table_set_back_stops_its_topic(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
@@ -88,8 +88,8 @@ def refill(config: Path, topic: str, **options: Any) -> RefillReport:
 
 
 def whole_again(stack: Stack, config: Path, topic: str) -> None:
-    found = status(config, topic, exit_code=0)
-    assert (found["holes"], found["problem"]) == ([], None)
+    row = status(config, topic, exit_code=0)
+    assert (row["holes"], row["problem"]) == ([], None)
     assert refill(config, topic).mended == ()
     produce(stack, topic, 3)
     archive_once(config, topic, engine=InlineEngine())
@@ -99,11 +99,11 @@ def whole_again(stack: Stack, config: Path, topic: str) -> None:
 def test_files_that_exist_come_back(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
     config, topic, snapshots = archived
     set_main(stack, config, topic, snapshots[0])
-    found = status(config, topic, exit_code=1)
-    assert found["problem"]["kind"] == "RolledBack"
-    assert [(each["partition"], each["start_offset"], each["end_offset"], each["rows"]) for each in found["holes"]] == [
-        (partition, start, start + 10, 10) for partition in range(PARTITIONS) for start in (10, 20)
-    ]
+    row = status(config, topic, exit_code=1)
+    assert row["problem"]["kind"] == "RolledBack"
+    assert [
+        (entry["partition"], entry["start_offset"], entry["end_offset"], entry["rows"]) for entry in row["holes"]
+    ] == [(partition, start, start + 10, 10) for partition in range(PARTITIONS) for start in (10, 20)]
     shown = refill(config, topic, dry_run=True)
     assert (shown.rows(Fate.FROM_FILE), shown.commit_id) == (40, None)
     assert type(failure(config, topic)).__name__ == "RolledBack"
@@ -133,9 +133,11 @@ def test_rows_that_others_delete_are_told_and_archiving_goes_on(
     error = failure(config, topic)
     assert type(error).__name__ == "RowsRemoved"
     assert error.context["missing"] == "partition 1 [13, 22) 9 rows"
-    found = status(config, topic, exit_code=1)
-    assert [each["archived_to"] for each in found["partitions"]] == [40, 40]
-    assert [(each["partition"], each["start_offset"], each["end_offset"], each["rows"]) for each in found["holes"]] == [
+    row = status(config, topic, exit_code=1)
+    assert [entry["archived_to"] for entry in row["partitions"]] == [40, 40]
+    assert [
+        (entry["partition"], entry["start_offset"], entry["end_offset"], entry["rows"]) for entry in row["holes"]
+    ] == [
         (1, 13, 20, 7),
         (1, 20, 22, 2),
     ]
@@ -153,8 +155,8 @@ def test_values_altered_by_another_engine_are_restored(stack: Stack, archived: t
         assert error.context["altered"] == "partition 1 [10, 20) 10 rows"
         assert len(error.context["by"]) == 1
         produce(stack, topic)
-    found = status(config, topic, exit_code=1)
-    assert (found["holes"], found["altered"]) == (
+    row = status(config, topic, exit_code=1)
+    assert (row["holes"], row["altered"]) == (
         [],
         [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 10}],
     )
@@ -190,8 +192,8 @@ def test_rows_deleted_on_purpose_stay_gone_and_are_named_so(
     config, topic, _ = archived
     delete_rows(stack, config, topic, 1, range(13, 22))
     assert refill(config, topic, accept_removed=True).rows(Fate.ERASED) == 9
-    found = status(config, topic, exit_code=0)
-    assert (found["erased_records"], found["holes"], found["problem"]) == (9, [], None)
+    row = status(config, topic, exit_code=0)
+    assert (row["erased_records"], row["holes"], row["problem"]) == (9, [], None)
     produce(stack, topic)
     archive_once(config, topic, engine=InlineEngine())
     delete_rows(stack, config, topic, 1, [12])
@@ -199,8 +201,8 @@ def test_rows_deleted_on_purpose_stay_gone_and_are_named_so(
     assert refill(config, topic, accept_removed=True).rows(Fate.ERASED) == 1
     fresh = without_registry(stack, config, with_journal=True)
     Rebuild(load_config(fresh), [topic]).run()
-    found = status(fresh, topic, exit_code=0)
-    assert (found["erased_records"], found["holes"], found["problem"]) == (10, [], None)
+    row = status(fresh, topic, exit_code=0)
+    assert (row["erased_records"], row["holes"], row["problem"]) == (10, [], None)
 
 
 def test_what_nobody_has_is_lost_only_if_told_to(stack: Stack, archived: tuple[Path, str, list[int]]) -> None:
@@ -213,13 +215,13 @@ def test_what_nobody_has_is_lost_only_if_told_to(stack: Stack, archived: tuple[P
     cut = TopicPartition(topic, 1, 15)
     stack.admin.delete_records([cut])[cut].result(30)
     first = refill(config, topic)
-    assert [(each.hole.partition, each.rows) for each in first.of(Fate.LEFT)] == [(1, 10)]
+    assert [(entry.hole.partition, entry.rows) for entry in first.of(Fate.LEFT)] == [(1, 10)]
     assert first.rows(Fate.FROM_KAFKA) == 30
     assert type(failure(config, topic)).__name__ == "RolledBack"
     second = refill(config, topic, accept_lost=True)
     assert (second.rows(Fate.FROM_KAFKA), second.rows(Fate.LOST)) == (5, 5)
-    found = status(config, topic, exit_code=0)
-    assert (found["lost_records"], found["holes"]) == (5, [])
+    row = status(config, topic, exit_code=0)
+    assert (row["lost_records"], row["holes"]) == (5, [])
     archive_once(config, topic, engine=InlineEngine())
     offsets = [seen.offset for seen in from_archive(config, topic, PARTITIONS) if seen.partition == 1]
     assert offsets == [*range(10), *range(15, 30)]
@@ -289,8 +291,8 @@ def test_copied_rows_are_no_range_of_a_rebuilt_registry(stack: Stack, archived: 
     Rebuild(load_config(fresh), [topic]).run()
     assert not status(fresh, topic, exit_code=0)["holes"]
     delete_rows(stack, fresh, topic, 1, [18])
-    found = status(fresh, topic, exit_code=1)
-    assert [(each["partition"], each["rows"]) for each in found["holes"]] == [(1, 1)]
+    row = status(fresh, topic, exit_code=1)
+    assert [(entry["partition"], entry["rows"]) for entry in row["holes"]] == [(1, 1)]
 
 
 def test_what_was_committed_and_set_back_before_it_was_confirmed(

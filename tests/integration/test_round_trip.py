@@ -38,8 +38,8 @@ def protobuf(path: Path) -> dict[str, object]:
 
 def assert_equal(expected: list[Seen], got: list[Seen]) -> None:
     """Show the first difference instead of megabytes."""
-    for number, (one, other) in enumerate(zip(expected, got, strict=False)):
-        assert one == other, f"record {number}"
+    for number, (sent, received) in enumerate(zip(expected, got, strict=False)):
+        assert sent == received, f"record {number}"
     assert len(expected) == len(got)
 
 

@@ -113,8 +113,8 @@ def test_check_exits_by_the_rules(archived: Path, tmp_path: Path) -> None:
     assert text.exit_code == 1
     assert "breaks rule removed: val.d" in text.stdout
     machine = checked(removed, "--json")
-    found = json.loads(machine.stdout)
-    assert (machine.exit_code, found["compatible"], [each["rule"] for each in found["broken"]]) == (
+    document = json.loads(machine.stdout)
+    assert (machine.exit_code, document["compatible"], [change["rule"] for change in document["broken"]]) == (
         1,
         False,
         ["removed"],

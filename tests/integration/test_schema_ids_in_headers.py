@@ -43,8 +43,8 @@ def run(config: Path) -> JobReport:
 
 
 def rows(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
-    found = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
-    return sorted(found, key=lambda row: row["kafka"]["offset"])
+    archived = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
+    return sorted(archived, key=lambda row: row["kafka"]["offset"])
 
 
 def made(name: str, number: int) -> Message:

@@ -61,12 +61,12 @@ def read(stack: Stack, config: Path, topic: str) -> list[dict[str, Any]]:
 def test_records_of_many_schemas_in_one_topic(stack: Stack, registry: FakeRegistry) -> None:
     topic = stack.topic()
     first = registry.register(f"{topic}-value", FIRST)
-    other = registry.register("others", OTHER)
+    other_id = registry.register("others", OTHER)
     config = stack.config({topic: {"value": FORMAT}}, schema_registry={"url": registry.url})
     stack.produce(
         topic,
         {"value": enveloped(first, FIRST, a=1)},
-        {"value": enveloped(other, OTHER, a=2)},
+        {"value": enveloped(other_id, OTHER, a=2)},
         {"value": enveloped(77, FIRST, a=3)},
         {"value": b"no envelope"},
         {"value": None},
@@ -191,8 +191,8 @@ class Plans:
 
     def __call__(self, event: JobEvent) -> None:
         if isinstance(event, WavePlanned):
-            planned = [each for range_ in event.ranges.values() for each in range_]
-            self.waves.append([(each.start_offset, each.end_offset) for each in planned])
+            planned = [task for range_ in event.ranges.values() for task in range_]
+            self.waves.append([(task.start_offset, task.end_offset) for task in planned])
 
 
 def test_records_behind_a_waiting_one_are_not_fetched(stack: Stack, registry: FakeRegistry) -> None:
@@ -205,7 +205,9 @@ def test_records_behind_a_waiting_one_are_not_fetched(stack: Stack, registry: Fa
     stack.produce(topic, {"value": enveloped(first, FIRST, a=1)})
     assert job.run_once().succeeded
     unseen = registry.register(f"{topic}-value", SECOND)
-    stack.produce(topic, *({"value": enveloped(each, SECOND, a=2)} for each in (unseen, *[first] * 20)), linger_ms=0)
+    stack.produce(
+        topic, *({"value": enveloped(schema_id, SECOND, a=2)} for schema_id in (unseen, *[first] * 20)), linger_ms=0
+    )
     registry.down = True
     client_of.cache_clear()
     for _ in range(2):
@@ -281,8 +283,8 @@ def test_the_list_of_messages_changes(stack: Stack, registry: FakeRegistry) -> N
         stack.produce(topic, {"value": enveloped(m_id, FIRST, a=1)}, {"value": enveloped(n_id, OTHER, a=2)})
         assert run(names[messages]).succeeded
     config = names["MN"]
-    other = "other_message@5"
-    assert [row["__err__"] for row in read(stack, config, topic)] == [None, other, None, None, other, None, None, None]
+    error = "other_message@5"
+    assert [row["__err__"] for row in read(stack, config, topic)] == [None, error, None, None, error, None, None, None]
     struct = stack.catalog().load_table(table).schema().find_type("val")
     assert [field.name for field in struct.fields if not field.name.startswith("__")] == ["m", "n"]
     report = Reprocess(load_config(config), topic, engine=InlineEngine()).run()
@@ -325,9 +327,9 @@ def test_repairs_and_previews_go_on_while_the_registry_is_down(stack: Stack, reg
     registry.down = True
     config.write_text(config.read_text().replace('"coerce" = false', '"coerce" = true'))
     client_of.cache_clear()
-    told = json.loads(CliRunner().invoke(app, ["schema", "diff", topic, "--json", "--config", str(config)]).stdout)
-    assert (told["is_new"], told["changes"]) == (True, [])
-    assert told["schema_registry_down"]["kind"] == "SchemaRegistryUnavailable"
+    diff = json.loads(CliRunner().invoke(app, ["schema", "diff", topic, "--json", "--config", str(config)]).stdout)
+    assert (diff["is_new"], diff["changes"]) == (True, [])
+    assert diff["schema_registry_down"]["kind"] == "SchemaRegistryUnavailable"
     report = Reprocess(load_config(config), topic, engine=InlineEngine()).run()
     assert report.succeeded, report.failures
     assert isinstance(report.schema_registry_down, SchemaRegistryUnavailable)
@@ -341,8 +343,8 @@ def test_keys_of_several_types(stack: Stack, registry: FakeRegistry) -> None:
     config = stack.config({topic: {"key": key}}, schema_registry={"url": registry.url})
     stack.produce(topic, {"key": enveloped(m_id, FIRST, a=1)}, {"key": enveloped(n_id, OTHER, a=2)}, {"value": b"x"})
     assert run(config).succeeded
-    found = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
-    keys = [row["key"] for row in sorted(found, key=lambda row: row["kafka"]["offset"])]
+    rows = stack.catalog().load_table(load_config(config).topic(topic).table).scan().to_arrow().to_pylist()
+    keys = [row["key"] for row in sorted(rows, key=lambda row: row["kafka"]["offset"])]
     assert [key and (key["m"] and key["m"]["a"], key["n"] and key["n"]["a"]) for key in keys] == [
         *((1, None), (None, 2), None)
     ]

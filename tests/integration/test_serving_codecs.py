@@ -47,7 +47,7 @@ def archived(stack: Stack) -> Archived:
 
 def codecs_of(address: str, topic: str) -> set[Codec]:
     with Wire(int(address.rpartition(":")[2])) as wire:
-        found = wire.ask(
+        answer = wire.ask(
             request(
                 1,
                 12,
@@ -63,7 +63,7 @@ def codecs_of(address: str, topic: str) -> set[Codec]:
                 forgotten_topics_data=(),
             )
         )
-    headers = map(header_of, split(found.responses[0].partitions[0].records))
+    headers = map(header_of, split(answer.responses[0].partitions[0].records))
     return {Codec(header["attributes"] & _CODEC_BITS) for header in headers if not header["attributes"] & _CONTROL_BIT}
 
 

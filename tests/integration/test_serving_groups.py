@@ -44,7 +44,7 @@ class Served:
 @pytest.fixture(scope="module")
 def served(stack: Stack) -> Iterator[Served]:
     topic = stack.topic(PARTITIONS, name=unique("groups"))
-    values = [{"value": b"%d" % number, "partition": each} for each in range(PARTITIONS) for number in range(RECORDS)]
+    values = [{"value": b"%d" % number, "partition": index} for index in range(PARTITIONS) for number in range(RECORDS)]
     stack.produce(topic, *values)
     times = {"refresh": "200ms", "group_heartbeat": "200ms", "group_session": "3s"}
     config = stack.config({topic: {}}, serve=times)
@@ -107,49 +107,49 @@ def shares(*readers: Consumer) -> list[int]:
 def test_members_share_the_partitions_evenly(served: Served, subscription: str) -> None:
     group = unique("g")
     readers = [member(served.address, group) for _ in range(2)]
-    for each in readers:
-        each.subscribe([served.topic if subscription == "name" else f"^{served.topic[:-2]}.*"])
+    for item in readers:
+        item.subscribe([served.topic if subscription == "name" else f"^{served.topic[:-2]}.*"])
     reading = until(lambda _: shares(*readers) == [3, 3], *readers)
     third = member(served.address, group)
     third.subscribe([served.topic])
     readers.append(third)
     until(lambda _: shares(*readers) == [2, 2, 2], *readers, reading=reading)
-    held = [(each.topic, each.partition) for reader in readers for each in reader.assignment()]
-    assert sorted(held) == [(served.topic, number) for number in range(PARTITIONS)]
-    until(lambda found: found.is_done, *readers, reading=reading)
-    for each in readers:
-        each.close()
+    assigned = [(item.topic, item.partition) for reader in readers for item in reader.assignment()]
+    assert sorted(assigned) == [(served.topic, number) for number in range(PARTITIONS)]
+    until(lambda progress: progress.is_done, *readers, reading=reading)
+    for item in readers:
+        item.close()
     assert not reading.errors
 
 
 def test_static_member_returns_to_its_partitions_and_offsets(served: Served) -> None:
     group = unique("g")
-    static, other = member(served.address, group, **{"group.instance.id": "i"}), member(served.address, group)
-    for each in (static, other):
-        each.subscribe([served.topic])
-    until(lambda found: shares(static, other) == [3, 3] and found.seen, static, other)
-    held = static.assignment()
-    places = [TopicPartition(each.topic, each.partition, 290, metadata="ends with NUL") for each in held]
+    static, dynamic = member(served.address, group, **{"group.instance.id": "i"}), member(served.address, group)
+    for item in (static, dynamic):
+        item.subscribe([served.topic])
+    until(lambda progress: shares(static, dynamic) == [3, 3] and progress.seen, static, dynamic)
+    assigned = static.assignment()
+    places = [TopicPartition(item.topic, item.partition, 290, metadata="ends with NUL") for item in assigned]
     static.commit(offsets=places, asynchronous=False)
     static.close()
     back = member(served.address, group, **{"group.instance.id": "i"})
     back.subscribe([served.topic])
-    until(lambda _: len(back.assignment()) == 3, back, other)
-    assert sorted(each.partition for each in back.assignment()) == sorted(each.partition for each in held)
-    assert shares(back, other) == [3, 3], "nothing moved"
+    until(lambda _: len(back.assignment()) == 3, back, dynamic)
+    assert sorted(item.partition for item in back.assignment()) == sorted(item.partition for item in assigned)
+    assert shares(back, dynamic) == [3, 3], "nothing moved"
     committed = back.committed(back.assignment(), TIMEOUT_S)
-    assert {(each.offset, each.metadata) for each in committed} == {(290, "ends with NUL")}
+    assert {(item.offset, item.metadata) for item in committed} == {(290, "ends with NUL")}
     second = member(served.address, group, **{"group.instance.id": "i"})
     second.subscribe([served.topic])
     with pytest.raises(AssertionError):
-        until(lambda _: second.assignment(), second, back, other, seconds=2.0)
-    for each in (second, back, other):
-        each.close()
+        until(lambda _: second.assignment(), second, back, dynamic, seconds=2.0)
+    for item in (second, back, dynamic):
+        item.close()
 
 
 def kafkas_tool(address: str, *arguments: str) -> list[list[str]]:
-    told = java(GROUP_COMMAND, "--bootstrap-server", address, *arguments)
-    return [line.split() for line in told.splitlines() if line.strip()]
+    output = java(GROUP_COMMAND, "--bootstrap-server", address, *arguments)
+    return [line.split() for line in output.splitlines() if line.strip()]
 
 
 def ours(served: Served, *arguments: str, address: str | None = None) -> Any:
@@ -179,11 +179,11 @@ def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) ->
     of_first = {words[0]: words[3:6] for words in offsets if words[1:3] == [served.topic, "0"]}
     assert of_first == {group: ["100", str(RECORDS), str(RECORDS - 100)] for group in (classic, consumer)}
 
-    found = {each["group"]: each for each in ours(served, "describe", classic, consumer)["groups"]}
+    groups = {entry["group"]: entry for entry in ours(served, "describe", classic, consumer)["groups"]}
     for group, kind in ((classic, "classic"), (consumer, "consumer")):
-        assert (found[group]["protocol"], found[group]["state"], len(found[group]["members"])) == (kind, "Stable", 1)
-        assert len(found[group]["members"][0]["partitions"]) == PARTITIONS
-        assert [each["lag"] for each in found[group]["partitions"]] == [RECORDS - 100] + [None] * (PARTITIONS - 1)
+        assert (groups[group]["protocol"], groups[group]["state"], len(groups[group]["members"])) == (kind, "Stable", 1)
+        assert len(groups[group]["members"][0]["partitions"]) == PARTITIONS
+        assert [entry["lag"] for entry in groups[group]["partitions"]] == [RECORDS - 100] + [None] * (PARTITIONS - 1)
         refused = ours(served, "reset", group, "--to-latest")
         assert "stop its consumers" in refused["error"]["message"]
         assert "stop its consumers" in ours(served, "delete", group, "--yes")["error"]["message"]
@@ -197,21 +197,21 @@ def test_tools_tell_of_groups_of_both_protocols_and_move_them(served: Served) ->
     for group in (classic, consumer):
         (described,) = ours(served, "describe", group)["groups"]
         left = PARTITIONS - (group == consumer)
-        assert [each["committed"] for each in described["partitions"]] == [7] * left
+        assert [entry["committed"] for entry in described["partitions"]] == [7] * left
         assert described["state"] == "Empty"
         dry = ours(served, "reset", group, "--shift-by", "-3", "--dry-run")
-        assert [(each["before"], each["after"]) for each in dry["partitions"]] == [(7, 4)] * left
+        assert [(entry["before"], entry["after"]) for entry in dry["partitions"]] == [(7, 4)] * left
         ours(served, "reset", group, "--topic", served.topic, "--partition", "5", "--to-offset", "100000")
         ours(served, "reset", group, "--topic", served.topic, "--partition", "0", "--by-duration", "1h")
         (described,) = ours(served, "describe", group)["groups"]
-        assert [each["committed"] for each in described["partitions"]] == [0, 7, 7, 7, 7, RECORDS]
+        assert [entry["committed"] for entry in described["partitions"]] == [0, 7, 7, 7, 7, RECORDS]
     assert ours(served, "delete", classic, consumer, "--yes")["groups"] == [classic, consumer]
     assert "no such group" in ours(served, "describe", classic)["error"]["message"]
 
 
 def test_kafkas_console_consumer_reads_with_the_new_protocol(served: Served) -> None:
     named = ["--bootstrap-server", served.address, "--group", unique("g"), "--from-beginning"]
-    found = java(
+    output = java(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *named,
         "--include",
@@ -221,28 +221,28 @@ def test_kafkas_console_consumer_reads_with_the_new_protocol(served: Served) -> 
         "--max-messages",
         str(PARTITIONS * RECORDS),
     )
-    assert Counter(found.split()) == Counter({str(number): PARTITIONS for number in range(RECORDS)})
+    assert Counter(output.split()) == Counter({str(number): PARTITIONS for number in range(RECORDS)})
 
 
 def test_a_group_has_one_protocol_at_a_time(served: Served) -> None:
     group = unique("g")
     first = member(served.address, group)
     first.subscribe([served.topic])
-    until(lambda found: found.seen, first)
-    other = member(served.address, group, protocol="classic")
-    other.subscribe([served.topic])
-    refused = until(lambda found: found.errors, other)
+    until(lambda progress: progress.seen, first)
+    classic = member(served.address, group, protocol="classic")
+    classic.subscribe([served.topic])
+    refused = until(lambda progress: progress.errors, classic)
     assert refused.errors[0].code() == KafkaError.INCONSISTENT_GROUP_PROTOCOL
     first.commit(asynchronous=False)
     first.close()
-    until(lambda _: other.assignment(), other)
+    until(lambda _: classic.assignment(), classic)
     late = member(served.address, group)
     late.subscribe([served.topic])
-    refused = until(lambda found: found.errors, late)
+    refused = until(lambda progress: progress.errors, late)
     assert refused.errors[0].code() == KafkaError._FATAL
     assert "group id does not exist" in refused.errors[0].str()
     late.close()
-    other.close()
+    classic.close()
 
 
 KILLED = """
@@ -283,7 +283,7 @@ class Busy:
             self.reader.close()
 
     def _step(self, reader: Consumer) -> None:
-        messages = [each for each in reader.consume(4, 0.1) if each.error() is None]
+        messages = [polled for polled in reader.consume(4, 0.1) if polled.error() is None]
         self.seen.update((message.partition(), message.offset()) for message in messages)
         ends = {message.partition(): message.offset() + 1 for message in messages}
         if ends:
@@ -295,15 +295,15 @@ class Busy:
 def test_twenty_changing_members_miss_no_record_nor_get_stuck(served: Served) -> None:
     group, stop, calm = unique("g"), threading.Event(), threading.Event()
     members = [Busy(served, group, seed, stop, calm) for seed in range(20)]
-    threads = [threading.Thread(target=each.run) for each in members]
-    for each in threads:
-        each.start()
+    threads = [threading.Thread(target=item.run) for item in members]
+    for item in threads:
+        item.start()
     command = [sys.executable, "-c", KILLED, served.address, group, served.topic]
     killed = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     try:
         time.sleep(3.0)
-        for each in killed:
-            each.kill()
+        for item in killed:
+            item.kill()
         calm.set()
         eventually(
             lambda: is_settled(served, group, members),
@@ -313,21 +313,21 @@ def test_twenty_changing_members_miss_no_record_nor_get_stuck(served: Served) ->
         )
     finally:
         stop.set()
-        for each in killed:
-            each.kill()
-            each.communicate()
+        for item in killed:
+            item.kill()
+            item.communicate()
         for thread in threads:
             thread.join(TIMEOUT_S)
     assert not any(thread.is_alive() for thread in threads)
 
 
 def is_settled(served: Served, group: str, members: list[Busy]) -> bool:
-    seen = set().union(*(each.seen for each in members))
+    seen = set().union(*(item.seen for item in members))
     if not seen >= EVERYTHING:
         return False
-    (found,) = ours(served, "describe", group)["groups"]
-    is_read = found["lag"] == 0 and all(each["member_id"] for each in found["partitions"])
-    return is_read and found["state"] == "Stable" and len(found["members"]) == len(members)
+    (described,) = ours(served, "describe", group)["groups"]
+    is_read = described["lag"] == 0 and all(item["member_id"] for item in described["partitions"])
+    return is_read and described["state"] == "Stable" and len(described["members"]) == len(members)
 
 
 @pytest.mark.slow
@@ -338,19 +338,19 @@ def test_members_join_again_after_a_restart_of_the_server(served: Served) -> Non
         for _ in range(2):
             readers.append(member(address, group))
             readers[-1].subscribe([served.topic])
-        until(lambda found: shares(*readers) == [3, 3] and found.seen, *readers)
+        until(lambda progress: shares(*readers) == [3, 3] and progress.seen, *readers)
         places = [TopicPartition(served.topic, number, RECORDS - 10) for number in range(PARTITIONS)]
         for reader in readers:
-            mine = {one.partition for one in reader.assignment()}
-            reader.commit(offsets=[place for place in places if place.partition in mine], asynchronous=False)
+            mine = {assigned.partition for assigned in reader.assignment()}
+            reader.commit(offsets=[position for position in places if position.partition in mine], asynchronous=False)
     with serving(served.config, address):
 
         def is_known(_: Reading) -> bool:
-            (found,) = ours(served, "describe", group, address=address)["groups"] or [{"members": []}]
-            return len(found["members"]) == 2 and found["state"] == "Stable"
+            (described,) = ours(served, "describe", group, address=address)["groups"] or [{"members": []}]
+            return len(described["members"]) == 2 and described["state"] == "Stable"
 
         until(is_known, *readers)
         assert shares(*readers) == [3, 3]
-        assert {each.offset for each in readers[0].committed(places, TIMEOUT_S)} == {RECORDS - 10}
+        assert {entry.offset for entry in readers[0].committed(places, TIMEOUT_S)} == {RECORDS - 10}
         for reader in readers:
             reader.close()

@@ -108,7 +108,9 @@ def test_small_fetches_and_all_partitions_at_once(stack: Stack, served: Served) 
             else:
                 ended.add(message.partition())
     reading.close()
-    assert sorted(seen, key=lambda each: each[:2]) == [(each.partition, each.offset, each.value) for each in theirs]
+    assert sorted(seen, key=lambda record: record[:2]) == [
+        (record.partition, record.offset, record.value) for record in theirs
+    ]
 
 
 async def by_aiokafka(address: str, topic: str, partitions: int) -> list[tuple[Any, ...]]:
@@ -122,12 +124,20 @@ async def by_aiokafka(address: str, topic: str, partitions: int) -> list[tuple[A
         await reading.seek_to_beginning(*places)
         ends = await reading.end_offsets(places)
         seen = []
-        while [await reading.position(place) for place in places] != [ends[place] for place in places]:
+        while [await reading.position(position) for position in places] != [ends[position] for position in places]:
             for records in (await reading.getmany(timeout_ms=200)).values():
                 seen += records
         return sorted(
-            (each.partition, each.offset, each.timestamp, each.timestamp_type, each.key, each.value, each.headers)
-            for each in seen
+            (
+                message.partition,
+                message.offset,
+                message.timestamp,
+                message.timestamp_type,
+                message.key,
+                message.value,
+                message.headers,
+            )
+            for message in seen
         )
     finally:
         await reading.stop()
@@ -141,7 +151,7 @@ def test_aiokafka_reads_the_same_records(stack: Stack, served: Served) -> None:
 
 def console(address: str, topic: str, count: int) -> list[str]:
     shown = ("timestamp", "offset", "headers", "key", "epoch")
-    options = [part for each in shown for part in ("--formatter-property", f"print.{each}=true")]
+    options = [part for column in shown for part in ("--formatter-property", f"print.{column}=true")]
     named = ["--bootstrap-server", address, "--topic", topic, "--partition", "0", "--offset", "earliest"]
     return java(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
@@ -162,13 +172,13 @@ def offsets(address: str, topics: Mapping[str, int], spec: OffsetSpec) -> list[i
 
 def test_kafkas_own_tools_tell_the_same(stack: Stack, served: Served) -> None:
     topic = next(iter(served.topics))
-    count = sum(each.partition == 0 for each in by_librdkafka(stack.bootstrap_servers, topic, 1))
+    count = sum(record.partition == 0 for record in by_librdkafka(stack.bootstrap_servers, topic, 1))
     ours = console(served.address, topic, count)
     assert ours == console(stack.bootstrap_servers, topic, count)
     assert len(ours) >= count > 100
-    told = java("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", served.address, "--topic", topic)
+    output = java("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", served.address, "--topic", topic)
     ends = offsets(stack.bootstrap_servers, {topic: PARTITIONS}, OffsetSpec.latest())
-    assert told.split() == [f"{topic}:{partition}:{end}" for partition, end in enumerate(ends)]
+    assert output.split() == [f"{topic}:{partition}:{end}" for partition, end in enumerate(ends)]
 
 
 @pytest.mark.parametrize("spec", [OffsetSpec.earliest(), OffsetSpec.latest()], ids=["earliest", "latest"])
@@ -180,11 +190,11 @@ def test_ends_are_found_as_in_kafka(stack: Stack, served: Served, spec: OffsetSp
 def test_times_are_found_as_in_kafka(stack: Stack, served: Served, time_ms: int) -> None:
     """Kafka may name a record of an aborted transaction; the endpoint names the next visible one."""
     spec = OffsetSpec.for_timestamp(time_ms)
-    ours, theirs = (offsets(each, served.topics, spec) for each in (served.address, stack.bootstrap_servers))
+    ours, theirs = (offsets(item, served.topics, spec) for item in (served.address, stack.bootstrap_servers))
     given = {topic: by_librdkafka(stack.bootstrap_servers, topic, count) for topic, count in served.topics.items()}
     places = [(topic, number) for topic, count in served.topics.items() for number in range(count)]
     for (topic, partition), our, their in zip(places, ours, theirs, strict=True):
-        later = [each.offset for each in given[topic] if each.partition == partition and each.offset >= their >= 0]
+        later = [item.offset for item in given[topic] if item.partition == partition and item.offset >= their >= 0]
         assert our == min(later, default=their)
 
 
@@ -236,7 +246,7 @@ def read_as_member(address: str, topic: str, strategy: str, seen: list[tuple[int
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
 def test_members_of_a_group_share_the_partitions(stack: Stack, served: Served, strategy: str) -> None:
     topic = next(iter(served.topics))
-    theirs = [(each.partition, each.offset) for each in by_librdkafka(stack.bootstrap_servers, topic, PARTITIONS)]
+    theirs = [(record.partition, record.offset) for record in by_librdkafka(stack.bootstrap_servers, topic, PARTITIONS)]
     seen: list[tuple[int, int]] = []
     arguments = (served.address, topic, strategy, seen, len(theirs))
     members = [threading.Thread(target=read_as_member, args=arguments) for _ in range(2)]
@@ -255,9 +265,9 @@ def test_offsets_of_a_group_outlive_the_server(served: Served) -> None:
     committing.close()
     with serving(served.config) as address:
         asking = consumer(address, **{"group.id": "lasting"})
-        assert [each.offset for each in asking.committed(places, TIMEOUT_S)] == [10, 11]
+        assert [entry.offset for entry in asking.committed(places, TIMEOUT_S)] == [10, 11]
         asking.close()
         command = ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--bootstrap-server", address)
-        told = java(*command, "--describe", "--group", "lasting")
-        lines = sorted(line.split()[1:4] for line in told.splitlines() if line.startswith("lasting"))
-        assert lines == [[topic, str(place.partition), str(place.offset)] for place in places]
+        output = java(*command, "--describe", "--group", "lasting")
+        lines = sorted(line.split()[1:4] for line in output.splitlines() if line.startswith("lasting"))
+        assert lines == [[topic, str(position.partition), str(position.offset)] for position in places]

@@ -100,7 +100,7 @@ class Readers:
             messages = reading.consume(100, 0.2)
             good = [message for message in messages if message.error() is None]
             self.errors += [message.error().name() for message in messages if message.error() is not None]
-            self.seen |= {(each.partition(), each.offset()) for each in good}
+            self.seen |= {(polled.partition(), polled.offset()) for polled in good}
             self.delivered += len(good)
             if len(self.seen) >= self._records:
                 self._over.set()
@@ -117,10 +117,10 @@ def coordinator_or_none(bootstrap: str, group: str) -> str | None:
     """Return the coordinator's address, or None if librdkafka left the node."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     try:
-        told = admin.describe_consumer_groups([group])[group].result(TIMEOUT_S).coordinator
+        node = admin.describe_consumer_groups([group])[group].result(TIMEOUT_S).coordinator
     except KafkaException:
         return None
-    return f"{told.host}:{told.port}"
+    return f"{node.host}:{node.port}"
 
 
 def coordinator_of(bootstrap: str, group: str) -> str:
@@ -166,9 +166,9 @@ def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -
         assert {line["advertise"] for line in lines} == {f"127.0.0.1:{first}", f"127.0.0.1:{second}"}
         children = psutil.Process(process.pid).children(recursive=True)
         listening = {
-            connection.laddr.port: each
-            for each in children
-            for connection in each.net_connections()
+            connection.laddr.port: child
+            for child in children
+            for connection in child.net_connections()
             if connection.status == "LISTEN"
         }
         assert all_read(f"127.0.0.1:{first}", topic) == all_read(f"127.0.0.1:{second}", topic) == RECORDS
@@ -184,10 +184,10 @@ def test_processes_are_one_cluster_and_start_again(archived: tuple[Path, str]) -
 
 def two_free_ports() -> tuple[int, int]:
     while True:
-        found = free_port()
-        with socket.socket() as other, suppress(OSError, OverflowError):
-            other.bind(("127.0.0.1", found + 1))
-            return found, found + 1
+        port = free_port()
+        with socket.socket() as neighbour, suppress(OSError, OverflowError):
+            neighbour.bind(("127.0.0.1", port + 1))
+            return port, port + 1
 
 
 def all_read(bootstrap: str, topic: str) -> int:
@@ -204,18 +204,18 @@ def all_read(bootstrap: str, topic: str) -> int:
 
 
 def told_by(port: int, topic: str) -> tuple[list[int], int, str | None, dict[int, int]]:
-    found = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=TIMEOUT_S)
-    leaders = {partition.id: partition.leader for partition in found.topics[topic].partitions.values()}
-    return sorted(found.brokers), found.controller_id, found.cluster_id, leaders
+    metadata = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=TIMEOUT_S)
+    leaders = {partition.id: partition.leader for partition in metadata.topics[topic].partitions.values()}
+    return sorted(metadata.brokers), metadata.controller_id, metadata.cluster_id, leaders
 
 
 def test_nodes_share_what_there_is_and_all_tell_the_same(archived: tuple[Path, str]) -> None:
     config, topic = archived
     with Nodes(config, 2) as nodes:
         deadline = time.monotonic() + TIMEOUT_S
-        while (told := [told_by(port, topic) for port in nodes.ports])[0] != told[1] or len(told[0][0]) != 2:
+        while (views := [told_by(port, topic) for port in nodes.ports])[0] != views[1] or len(views[0][0]) != 2:
             assert time.monotonic() < deadline
-        assert set(told[0][3].values()) <= set(told[0][0])
+        assert set(views[0][3].values()) <= set(views[0][0])
         groups = [unique("group") for _ in range(8)]
         for group in groups:
             committing = member(nodes.bootstrap, group)
@@ -229,23 +229,23 @@ def test_nodes_share_what_there_is_and_all_tell_the_same(archived: tuple[Path, s
 
 def test_paused_coordinator_commits_nothing_after_a_takeover(archived: tuple[Path, str]) -> None:
     config, topic = archived
-    place = TopicPartition(topic, 0, 7)
+    position = TopicPartition(topic, 0, 7)
     group = unique("group")
     with Nodes(config, 2) as nodes:
         first = member(nodes.bootstrap, group)
-        commit(first, place)
+        commit(first, position)
         index = nodes.ports.index(int(coordinator_of(nodes.bootstrap, group).rpartition(":")[2]))
         nodes.pause(index)
-        other = f"127.0.0.1:{nodes.ports[1 - index]}"
+        peer = f"127.0.0.1:{nodes.ports[1 - index]}"
         eventually(
-            lambda: coordinator_or_none(other, group) == other, f"{other} coordinates", seconds=TIMEOUT_S, every=0.1
+            lambda: coordinator_or_none(peer, group) == peer, f"{peer} coordinates", seconds=TIMEOUT_S, every=0.1
         )
-        second = member(other, group)
+        second = member(peer, group)
         second.commit(offsets=[TopicPartition(topic, 0, 9)], asynchronous=False)
         nodes.go_on(index)
-        assert committed(second, place) == 9
+        assert committed(second, position) == 9
         commit(first, TopicPartition(topic, 0, 11))  # finds its new coordinator
-        assert committed(second, place) == 11
+        assert committed(second, position) == 11
         first.close()
         second.close()
 
@@ -255,8 +255,8 @@ def commit(committing: Consumer, place: TopicPartition) -> None:
 
 
 def committed(asking: Consumer, place: TopicPartition) -> int:
-    (found,) = _when_coordinated(lambda: asking.committed([place], TIMEOUT_S))
-    return int(found.offset)
+    (position,) = _when_coordinated(lambda: asking.committed([place], TIMEOUT_S))
+    return int(position.offset)
 
 
 def _when_coordinated(ask: Callable[[], T]) -> T:

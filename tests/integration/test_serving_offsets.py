@@ -49,8 +49,8 @@ def told(address: str, topic: str, version: int, time: int, partition: int) -> t
         asked = request(
             2, version, replica_id=-1, name=topic, timestamp=time, partition_index=partition, current_leader_epoch=-1
         )
-        (found,) = wire.ask(asked).topics[0].partitions
-        return found.error_code, found.offset, found.timestamp, getattr(found, "leader_epoch", NO_EPOCH)
+        (answer,) = wire.ask(asked).topics[0].partitions
+        return answer.error_code, answer.offset, answer.timestamp, getattr(answer, "leader_epoch", NO_EPOCH)
 
 
 @pytest.mark.parametrize("version", range(APIS[2].least, APIS[2].most + 1))
@@ -59,7 +59,7 @@ def test_times_and_names_mean_what_they_mean_in_kafka(both: Both, version: int) 
     wrong = []
     for time in (LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING, UNKNOWN, *TIMES):
         for partition in range(PARTITIONS):
-            ours, theirs = (told(each, both.topic, version, time, partition) for each in (both.archive, both.broker))
+            ours, theirs = (told(wire, both.topic, version, time, partition) for wire in (both.archive, both.broker))
             if ours != theirs and (time not in PLACES or ours != (*theirs[:-1], NO_EPOCH)):
                 wrong.append((time, partition, ours, theirs))
     assert wrong == []

@@ -58,7 +58,7 @@ class FromTheEnd:
     def _take_in(self, text: str) -> None:
         topics = json.loads(text)["topics"]
         partitions = topics.get(self._topic, {}).get("partitions", {})
-        self._states = {name: each["fetch_state"] for name, each in partitions.items() if name != "-1"}
+        self._states = {name: values["fetch_state"] for name, values in partitions.items() if name != "-1"}
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
@@ -89,7 +89,7 @@ def test_partitions_are_those_of_the_last_commit(stack: Stack) -> None:
 
         def ends(consumer: Consumer) -> list[Any]:
             places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-            return [consumer.get_watermark_offsets(place, timeout=20) for place in places]
+            return [consumer.get_watermark_offsets(partition, timeout=20) for partition in places]
 
         assert count() == PARTITIONS
         assert ends(ours) == ends(theirs)
@@ -100,5 +100,5 @@ def test_partitions_are_those_of_the_last_commit(stack: Stack) -> None:
         while count() < PARTITIONS + 2:
             assert time.monotonic() < until
             ours.get_watermark_offsets(TopicPartition(topic, 1), timeout=20)
-        for each in (ours, theirs):
-            each.close()
+        for client in (ours, theirs):
+            client.close()

@@ -147,7 +147,7 @@ def refused(asked: dict[str, Any]) -> set[str]:
     heard: list[KafkaError] = []
     client = Consumer({"group.id": "readers-1", **asked, "error_cb": heard.append})
     deadline = time.monotonic() + TIMEOUT_S
-    while "_AUTHENTICATION" not in (names := {each.name() for each in heard}):
+    while "_AUTHENTICATION" not in (names := {error.name() for error in heard}):
         assert time.monotonic() < deadline, names
         client.poll(0.1)
     client.close()
@@ -210,8 +210,8 @@ def test_what_a_principal_may_not_read_is_refused_and_not_listed(guarded: Guarde
     client = Consumer({"group.id": "readers-1", **asked})
     assert list(client.list_topics(timeout=TIMEOUT_S).topics) == [guarded.open_topic]
     for name in (guarded.secret, "no-such-topic"):
-        told = client.list_topics(name, TIMEOUT_S).topics[name]
-        assert told.error.name() == "TOPIC_AUTHORIZATION_FAILED"
+        topic = client.list_topics(name, TIMEOUT_S).topics[name]
+        assert topic.error.name() == "TOPIC_AUTHORIZATION_FAILED"
     client.close()
     assert first_error(guarded.secret, asked) == "TOPIC_AUTHORIZATION_FAILED"
     assert first_error(guarded.open_topic, asked, group="others") == "GROUP_AUTHORIZATION_FAILED"
@@ -246,12 +246,12 @@ def test_kafkas_own_tools_read_by_scram(guarded: Guarded, tmp_path: Path) -> Non
         f"ssl.truststore.type=PEM\nssl.truststore.location={guarded.folder / 'ca.pem'}\n"
         f'sasl.jaas.config={module} required username="reader" password="{PASSWORD}";\n'
     )
-    told = java(
+    output = java(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", guarded.address, "--topic", guarded.open_topic, "--group", "readers-5"),
         *("--from-beginning", "--max-messages", str(RECORDS), "--command-config", str(properties)),
     )
-    assert told.split() == [value.decode() for value in VALUES]
+    assert output.split() == [value.decode() for value in VALUES]
 
 
 def test_a_changed_certificate_is_shown_and_a_broken_one_is_not(guarded: Guarded) -> None:
@@ -283,7 +283,7 @@ def test_users_come_and_go_while_the_server_runs(guarded: Guarded) -> None:
     users(guarded.config, "password", "guest", "--password-file", "-", given="second password")
     assert by_librdkafka(guarded.open_topic, asked | {"sasl.password": "second password"}) == VALUES
     refused(asked)
-    assert {each["name"] for each in json.loads(users(guarded.config, "list", "--json"))["users"]} == {
+    assert {user["name"] for user in json.loads(users(guarded.config, "list", "--json"))["users"]} == {
         "guest",
         "reader",
     }
@@ -318,8 +318,8 @@ def test_mutual_tls_knows_clients_by_their_certificates(stack: Stack, guarded: G
             "ssl.key.location": str(files / "stranger.key"),
         }
         nobody = {name: value for name, value in asked.items() if "certificate" not in name and "key" not in name}
-        for each in (stranger, nobody):
-            client = Consumer({"group.id": "any", **each})
+        for keys in (stranger, nobody):
+            client = Consumer({"group.id": "any", **keys})
             with pytest.raises(KafkaException):
                 client.list_topics(timeout=2.0)
             client.close()

@@ -32,13 +32,13 @@ def run(*arguments: str | Path) -> Result:
 def checked(config: Path, *options: str) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
     done = run("check", "--no-spark", "--config", config, *options)
     document = json.loads(done.stdout)
-    found = {(each["part"], each["subject"].partition(",")[0]): each for each in document["checks"]}
+    checks = {(check["part"], check["subject"].partition(",")[0]): check for check in document["checks"]}
     assert document["ok"] is (done.exit_code == 0)
-    return done.exit_code, found
+    return done.exit_code, checks
 
 
 def failed(found: dict[tuple[str, str], dict[str, Any]]) -> dict[tuple[str, str], str]:
-    return {place: each["error"]["kind"] for place, each in found.items() if each["outcome"] == "failed"}
+    return {key: check["error"]["kind"] for key, check in found.items() if check["outcome"] == "failed"}
 
 
 OF_A_TEST = re.compile(r"_\d+_\d+_[0-9a-f]{6}(_|$)")
@@ -50,7 +50,7 @@ def left(stack: Stack, config: Path) -> tuple[Any, ...]:
     namespaces = sorted(catalog.list_namespaces())
     tables = sorted(table for namespace in namespaces for table in catalog.list_tables(namespace))
     kept = [[name for name in names if not OF_A_TEST.search(name[-1])] for names in (namespaces, tables)]
-    objects = {each.path for each in ObjectStore.of(loaded.catalog).list(f"{loaded.archive.journal}")}
+    objects = {file.path for file in ObjectStore.of(loaded.catalog).list(f"{loaded.archive.journal}")}
     with psycopg.connect(loaded.registry.dsn) as connection:
         relations = connection.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
     return kept, objects, relations, loaded.archive.spool.exists()
@@ -63,16 +63,16 @@ def test_all_is_well_and_nothing_is_left_behind(stack: Stack) -> None:
     journal = f"s3://{stack.bucket}/{unique('journal')}"
     config = stack.config({topic: {}, empty: {"table": f"{namespace}.t"}}, archive={"journal": journal})
     before = left(stack, config)
-    code, found = checked(config)
-    assert (code, failed(found)) == (0, {})
+    code, checks = checked(config)
+    assert (code, failed(checks)) == (0, {})
     assert left(stack, config) == before
     assert (namespace,) not in stack.catalog().list_namespaces()
-    assert found["Kafka", f"topic {topic}"]["detail"] == "described and read: 3 partitions, 1 offset"
-    assert "0 offsets" in found["Kafka", f"topic {empty}"]["detail"]
-    assert "migrations at the next start" in found["Postgres", ""]["detail"]
-    assert {("Catalog", f"namespace {namespace}"), ("Store", "journal"), ("Java", ""), ("Spool", "")} <= found.keys()
-    assert found["Spark", ""]["outcome"] == found["Schema registry", ""]["outcome"] == "skipped"
-    assert all(each["seconds"] >= 0.0 for each in found.values())
+    assert checks["Kafka", f"topic {topic}"]["detail"] == "described and read: 3 partitions, 1 offset"
+    assert "0 offsets" in checks["Kafka", f"topic {empty}"]["detail"]
+    assert "migrations at the next start" in checks["Postgres", ""]["detail"]
+    assert {("Catalog", f"namespace {namespace}"), ("Store", "journal"), ("Java", ""), ("Spool", "")} <= checks.keys()
+    assert checks["Spark", ""]["outcome"] == checks["Schema registry", ""]["outcome"] == "skipped"
+    assert all(check["seconds"] >= 0.0 for check in checks.values())
 
 
 @of_the_stacks_own_catalog("the Java catalog asks nobody who they are")
@@ -88,9 +88,9 @@ def test_every_check_runs_though_others_fail(stack: Stack, tmp_path: Path) -> No
         schema_registry={"url": "http://127.0.0.1:1", "timeout": "100ms"},
     )
     config.write_text(config.read_text().replace('[topics."none.*"]\n"table" = ', '[topics."none.*"]\n# '))
-    code, found = checked(config, "--timeout", "60s")
+    code, checks = checked(config, "--timeout", "60s")
     assert code == 1
-    wrong = failed(found)
+    wrong = failed(checks)
     for part in ("Catalog", "Table names"):
         assert wrong.pop((part, "namespace kafka")) in {"CatalogDenied", "CatalogRefused"}
     assert wrong == {
@@ -101,18 +101,18 @@ def test_every_check_runs_though_others_fail(stack: Stack, tmp_path: Path) -> No
         ("Store", "journal"): "StorageDenied",
         ("Schema registry", ""): "SchemaRegistryUnavailable",
     }
-    assert found["Kafka", f"topic {topic}"]["outcome"] == "ok"
-    assert found["Kafka", "pattern none.*"]["outcome"] == "warning"
+    assert checks["Kafka", f"topic {topic}"]["outcome"] == "ok"
+    assert checks["Kafka", "pattern none.*"]["outcome"] == "warning"
 
 
 def test_a_server_that_never_answers_is_given_up(stack: Stack) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         dsn = f"postgresql://me@127.0.0.1:{silent.getsockname()[1]}/archiver"
-        code, found = checked(stack.config({}, registry={"dsn": dsn}), "--timeout", "3s")
+        code, checks = checked(stack.config({}, registry={"dsn": dsn}), "--timeout", "3s")
     assert code == 1
-    assert failed(found)["Postgres", ""] in {"CheckFailed", "RegistryUnreachable"}
-    assert found["Postgres", ""]["seconds"] < 20.0
-    assert found["Store", "journal"]["outcome"] == "ok"
+    assert failed(checks)["Postgres", ""] in {"CheckFailed", "RegistryUnreachable"}
+    assert checks["Postgres", ""]["seconds"] < 20.0
+    assert checks["Store", "journal"]["outcome"] == "ok"
 
 
 def test_text_names_what_is_wrong_in_80_columns(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,8 +139,8 @@ def test_a_user_who_may_not_migrate_is_told(stack: Stack) -> None:
     dsn = load_config(config).registry.dsn
     with limited_user(stack, dsn) as limited:
         config.write_text(config.read_text().replace(json.dumps(dsn), json.dumps(limited)))
-        _, found = checked(config)
-    assert failed(found) == {("Postgres", ""): "RegistryDenied"}
+        _, checks = checked(config)
+    assert failed(checks) == {("Postgres", ""): "RegistryDenied"}
 
 
 def test_a_first_configuration_loads_checks_and_archives(stack: Stack, tmp_path: Path) -> None:
@@ -171,11 +171,11 @@ def test_a_first_configuration_loads_checks_and_archives(stack: Stack, tmp_path:
     assert len({loaded.topic(name).table for name in report["topics"]}) == len(names) + 1
     again = run("init", "--from", base, "--config", config)
     assert (again.exit_code, config.read_text()) == (2, text)
-    _, found = checked(config)
-    assert failed(found) == {}
+    _, checks = checked(config)
+    assert failed(checks) == {}
     archive_once(config, names["json"])
     listed = json.loads(run("topics", f"{prefix}*", "--config", config).stdout)["topics"]
-    rows = {each["topic"]: each for each in listed}
+    rows = {row["topic"]: row for row in listed}
     assert rows[names["json"]]["archived_to"] == loaded.topic(names["json"]).table
     assert (rows[names["json"]]["partitions"], rows[names["json"]]["offsets"]) == (2, 40)
     assert rows[names["text"]]["archived_to"] is None
@@ -184,16 +184,16 @@ def test_a_first_configuration_loads_checks_and_archives(stack: Stack, tmp_path:
 
 
 def test_topics_missing_from_the_cluster_are_reported(stack: Stack) -> None:
-    topic, other = stack.topic(), stack.topic()
+    topic, second = stack.topic(), stack.topic()
     config = stack.config({topic: {}, "nowhere": {}})
     stack.produce(topic, {"value": b"x"})
     archive_once(config, topic)
     stack.delete_topic(topic)
     listed = json.loads(run("topics", "--config", config).stdout)["topics"]
-    rows = {each["topic"]: each for each in listed}
+    rows = {row["topic"]: row for row in listed}
     assert (rows[topic]["in_cluster"], rows[topic]["archived_to"] is not None) == (False, True)
     assert (rows["nowhere"]["in_cluster"], rows["nowhere"]["section"]) == (False, "nowhere")
-    assert (rows[other]["in_cluster"], rows[other]["section"]) == (True, None)
+    assert (rows[second]["in_cluster"], rows[second]["section"]) == (True, None)
     shown = run("topics", "--no-json", "--config", config).stdout
     assert "without a section" in " ".join(shown.split())
 
@@ -203,5 +203,5 @@ def test_topics_without_postgres(stack: Stack) -> None:
     config = stack.config({topic: {}}, registry={"dsn": stack.postgres_dsn + "_missing"})
     done = run("topics", "--config", config)
     assert done.exit_code == 1
-    assert topic in {each["topic"] for each in json.loads(done.stdout)["topics"]}
+    assert topic in {row["topic"] for row in json.loads(done.stdout)["topics"]}
     assert json.loads(done.stderr)["error"]["kind"] == "RegistryDenied"

@@ -43,25 +43,25 @@ def enveloped(schema_id: int, **fields: object) -> bytes:
 
 def findings(config: Path) -> tuple[int, dict[tuple[str, str], dict[str, Any]]]:
     done = run("check", "--no-spark", "--config", config)
-    return done.exit_code, {(each["part"], each["subject"]): each for each in json.loads(done.stdout)["checks"]}
+    return done.exit_code, {(check["part"], check["subject"]): check for check in json.loads(done.stdout)["checks"]}
 
 
 def test_check_reads_the_schemas_that_topics_need(stack: Stack, schema_registry: str) -> None:
     topic, raw = stack.topic(), stack.topic()
     register(schema_registry, f"{topic}-value", ORDER)
     section = {"url": schema_registry}
-    code, found = findings(stack.config({topic: {"value": FORMAT}, raw: {}}, schema_registry=section))
-    assert code == 0, [each for each in found.values() if each["outcome"] == "failed"]
-    about = {subject: each for (part, subject), each in found.items() if part == "Schema registry"}
-    assert {each["outcome"] for each in about.values()} == {"ok"}
+    code, checks = findings(stack.config({topic: {"value": FORMAT}, raw: {}}, schema_registry=section))
+    assert code == 0, [check for check in checks.values() if check["outcome"] == "failed"]
+    about = {subject: check for (part, subject), check in checks.items() if part == "Schema registry"}
+    assert {check["outcome"] for check in about.values()} == {"ok"}
     assert about[f"topic {topic}"]["detail"] == "t.M"
     assert schema_registry in about[""]["detail"]
     assert f"topic {raw}" not in about
 
-    code, found = findings(stack.config({raw: {"value": FORMAT}}, schema_registry=section))
+    code, checks = findings(stack.config({raw: {"value": FORMAT}}, schema_registry=section))
     assert code == 1
-    assert found["Schema registry", ""]["outcome"] == "ok"
-    assert found["Schema registry", f"topic {raw}"]["error"]["kind"] == "UnknownSubject"
+    assert checks["Schema registry", ""]["outcome"] == "ok"
+    assert checks["Schema registry", f"topic {raw}"]["error"]["kind"] == "UnknownSubject"
 
 
 def test_init_types_the_topics_whose_schemas_are_registered(stack: Stack, schema_registry: str, tmp_path: Path) -> None:
@@ -71,10 +71,10 @@ def test_init_types_the_topics_whose_schemas_are_registered(stack: Stack, schema
     )
     ids = {topic: register(schema_registry, f"{topic}-value", ORDER) for topic in (values, both, mixed)}
     key_id = register(schema_registry, f"{both}-key", ORDER)
-    other = register(schema_registry, f"{avro}-value", '{"type": "string"}', "AVRO")
+    other_id = register(schema_registry, f"{avro}-value", '{"type": "string"}', "AVRO")
     stack.produce(values, *({"value": enveloped(ids[values], id=number, sku="a"), "key": b"k"} for number in range(30)))
     stack.produce(both, {"value": enveloped(ids[both], id=1), "key": enveloped(key_id, id=2)}, {"value": None})
-    stack.produce(avro, {"value": b"\0" + other.to_bytes(4, "big") + b'{"a": 1}'})
+    stack.produce(avro, {"value": b"\0" + other_id.to_bytes(4, "big") + b'{"a": 1}'})
     stack.produce(unknown, {"value": enveloped(987_654, id=1)})
     stack.produce(mixed, {"value": enveloped(ids[mixed], id=1)}, {"value": b"no envelope"})
 
@@ -95,9 +95,9 @@ def test_init_types_the_topics_whose_schemas_are_registered(stack: Stack, schema
         unknown: (RawFormat, RawFormat),
         mixed: (RawFormat, RawFormat),
     }
-    code, found = findings(config)
-    assert code == 0, [each for each in found.values() if each["outcome"] == "failed"]
-    assert found["Schema registry", f"topic {values}"]["detail"] == "t.M"
+    code, checks = findings(config)
+    assert code == 0, [check for check in checks.values() if check["outcome"] == "failed"]
+    assert checks["Schema registry", f"topic {values}"]["detail"] == "t.M"
     archive_once(config, values, engine=InlineEngine())
     rows = stack.catalog().load_table(loaded.topic(values).table).scan().to_arrow().to_pylist()
     assert sorted((row["val"]["id"], row["val"]["sku"]) for row in rows) == [(number, "a") for number in range(30)]

@@ -84,18 +84,18 @@ def reopened(table: Table) -> Table:
 
 
 def contents(table: Table) -> dict[int, list[tuple[int, int, bytes]]]:
-    found: dict[int, list[tuple[int, int, bytes]]] = {}
+    by_snapshot: dict[int, list[tuple[int, int, bytes]]] = {}
     for snapshot in table.snapshots():
         rows = table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().select(["kafka", "val"]).to_pylist()
-        found[snapshot.snapshot_id] = sorted(
+        by_snapshot[snapshot.snapshot_id] = sorted(
             (row["kafka"]["partition"], row["kafka"]["offset"], row["val"]["__raw__"]) for row in rows
         )
-    return found
+    return by_snapshot
 
 
 def objects(stack: Stack, config: Path, topic: str) -> set[str]:
     store = ObjectStore.of(load_config(config).catalog)
-    return {each.path for each in store.list(table_of(stack, config, topic).location())}
+    return {file.path for file in store.list(table_of(stack, config, topic).location())}
 
 
 def compact(config: Path, topic: str) -> TopicCompaction:
@@ -104,13 +104,13 @@ def compact(config: Path, topic: str) -> TopicCompaction:
 
 
 def orphans(config: Path, topic: str, *, deletes: bool = True, later: float = OLD) -> TopicOrphans:
-    (found,) = (
+    (result,) = (
         Orphans(load_config(config), [topic], deletes=deletes, older_than=86_400.0, clock=lambda: time.time() + later)
         .run()
         .topics
     )
-    assert found.error is None
-    return found
+    assert result.error is None
+    return result
 
 
 def erase(config: Path, topic: str, where: str | None, **options: Any) -> EraseReport:
@@ -159,14 +159,14 @@ def test_no_command_deletes_what_another_table_shares(stack: Stack, monkeypatch:
     retired = expire(config, topic, limits=RetireLimits(offset=35), rows=True)
     assert (retired.purged.deleted, len(retired.purged.left) > 0, retired.purged.shared) == (0, True, True)
     RefillJob(load_config(config), topic, engine=InlineEngine()).run()
-    found = orphans(config, topic)
-    assert {each.path for each in found.deleted} & before == set()
+    result = orphans(config, topic)
+    assert {item.path for item in result.deleted} & before == set()
     assert housekeep(config, topic) == 0
 
     assert before <= objects(stack, config, topic)
     assert contents(second) == rows
     assert contents(reopened(second)) == rows
-    assert from_archive(config, topic, 1) == [each for each in from_kafka(stack, topic, 1) if each.offset >= 35]
+    assert from_archive(config, topic, 1) == [item for item in from_kafka(stack, topic, 1) if item.offset >= 35]
 
 
 def test_metadata_files_stay_too(stack: Stack) -> None:
@@ -195,7 +195,7 @@ def test_leftovers_of_attempts_go(stack: Stack) -> None:
         lost = prepare(shop.table, [], change=None, commit_id=new_id())
     archive_once(config)
     named = objects(stack, config, topic)
-    deleted = {each.path for each in orphans(config, topic).deleted}
+    deleted = {file.path for file in orphans(config, topic).deleted}
     assert set(lost.written) <= deleted
     assert any(path.endswith(".parquet") for path in deleted)
     assert deleted & before == set()
@@ -253,10 +253,10 @@ def test_property_set_while_orphans_are_searched(stack: Stack, monkeypatch: pyte
 
     with monkeypatch.context() as patched:
         patched.setattr(orphans_job, "remove_orphans", late)
-        found = orphans(config, topic)
-    assert (found.deleted, len(found.shared) >= 3, found.kept[KeptFor.SHARED] >= 3) == ([], True, True)
-    found = orphans(config, topic)
-    assert (found.orphans, found.kept[KeptFor.SHARED] >= 3) == ((), True)
+        result = orphans(config, topic)
+    assert (result.deleted, len(result.shared) >= 3, result.kept[KeptFor.SHARED] >= 3) == ([], True, True)
+    result = orphans(config, topic)
+    assert (result.orphans, result.kept[KeptFor.SHARED] >= 3) == ((), True)
     assert before <= objects(stack, config, topic)
 
 
@@ -273,21 +273,21 @@ def test_erasure_asks_before_it_expires_what_the_owner_keeps(stack: Stack) -> No
 
     done = erase(config, topic, "offset = 3 and partition = 0", expires_owned=refuse)
     assert (done.rows, len(done.unfinished), done.succeeded) == (1, 1, False)
-    assert asked == [([one.snapshot_id for one in first], {kept: "500"})]
-    assert {one.snapshot_id for one in first} <= {
+    assert asked == [([expired.snapshot_id for expired in first], {kept: "500"})]
+    assert {expired.snapshot_id for expired in first} <= {
         snapshot.snapshot_id for snapshot in table_of(stack, config, topic).snapshots()
     }
     shown = json.loads(status(config, "--json"))["topics"][0]
     (waiting,) = shown["open_erasures"]
     assert waiting["settings"] == {kept: "500"}
     assert waiting["snapshots"] == asked[0][0]
-    assert any("`history.expire.min-snapshots-to-keep` is 500" in each for each in shown["owner_remarks"])
+    assert any("`history.expire.min-snapshots-to-keep` is 500" in remark for remark in shown["owner_remarks"])
     text = status(config, "--no-json")
     assert "--expire-protected-snapshots" in text
     done = erase(config, topic, None, expires_owned=lambda *_: True)
     assert (len(done.finished), done.succeeded) == (1, True)
     left = {snapshot.snapshot_id for snapshot in table_of(stack, config, topic).snapshots()}
-    assert not left & {one.snapshot_id for one in first}
+    assert not left & {expired.snapshot_id for expired in first}
 
 
 def test_expire_keeps_what_the_owner_keeps(stack: Stack) -> None:

@@ -78,7 +78,7 @@ def test_killed_rewrite_ends_once_the_table_has_moved_on(
         assert not is_open()
         assert shop.registry.rewrites.ending(shop.topic) == {}
         (orphans,) = Orphans(load_config(config), [topic], deletes=True).run().topics
-        assert {*left.new_paths} <= {each.path for each in orphans.deleted}
+        assert {*left.new_paths} <= {orphan.path for orphan in orphans.deleted}
         done = shop.put(shop.merged(shop.files(), (0, 4 * EACH)))
         assert isinstance(done, Rewritten), "its files are free for others"
     assert from_archive(config, topic, 1) == from_kafka(stack, topic, 1)
@@ -90,7 +90,7 @@ def test_one_that_was_only_slow_is_refused_or_recorded(
     config, topic = archived
 
     def slow(point: FaultPoint) -> None:
-        if point == wanted:
+        if point == trigger:
             let_time_pass(config)
             expire(config, topic)
             archive_more(stack, config, topic, len(from_kafka(stack, topic, 1)))
@@ -99,10 +99,10 @@ def test_one_that_was_only_slow_is_refused_or_recorded(
 
     monkeypatch.setattr(in_place, "pass_point", slow)
     with Workshop.of(config) as shop:
-        wanted = FaultPoint.BEFORE_COMMIT
+        trigger = FaultPoint.BEFORE_COMMIT
         with pytest.raises(RewriteRefused, match="gave this rewrite up"):
             shop.put(shop.merged(shop.files(), (0, 2 * EACH)))
-        wanted = FaultPoint.AFTER_COMMIT
+        trigger = FaultPoint.AFTER_COMMIT
         assert isinstance(shop.put(shop.merged(shop.files(), (0, 3 * EACH))), Rewritten)
         assert shop.registry.rewrites.unfinished(shop.topic) == ()
         assert len(shop.files()) == 2

@@ -87,10 +87,10 @@ def test_a_dead_worker_takes_no_task_of_its_group_with_it(engine: SparkEngine):
     tasks = [("return", 1), ("die", 9), ("lose", 3), ("return", 4), ("return", 5)]
     outcomes = list(run_grouped(engine, tasks, behave, [(0, 1, 2), (3, 4)], is_stopped=lambda: False))
     assert sorted(outcome.index for outcome in outcomes) == list(range(5))
-    found = {outcome.index: outcome for outcome in outcomes}
-    assert [found[index].result for index in (0, 3, 4)] == [1, 4, 5]
-    assert isinstance(found[1].error, WorkerLost)
-    assert isinstance(found[2].error, DataLoss)
+    by_index = {outcome.index: outcome for outcome in outcomes}
+    assert [by_index[index].result for index in (0, 3, 4)] == [1, 4, 5]
+    assert isinstance(by_index[1].error, WorkerLost)
+    assert isinstance(by_index[2].error, DataLoss)
 
 
 def test_the_slots_are_the_masters(engine: SparkEngine):

@@ -70,22 +70,22 @@ class Door:
 
     def close(self) -> None:
         hang_up(self._server)
-        for each in tuple(self._connections):
-            hang_up(each)
+        for connection in tuple(self._connections):
+            hang_up(connection)
         for thread in tuple(self._threads):
             thread.join(30)
-        for each in (self._server, *self._connections):
-            each.close()
+        for connection in (self._server, *self._connections):
+            connection.close()
 
 
 @contextmanager
 def door(address: str) -> Iterator[Door]:
     host, _, port = address.rpartition(":")
-    found = Door((host, int(port)))
+    made = Door((host, int(port)))
     try:
-        yield found
+        yield made
     finally:
-        found.close()
+        made.close()
 
 
 class Followed:
@@ -127,7 +127,7 @@ def refused(topic: str) -> Any:
     def is_refused(event: JobEvent) -> bool:
         if not isinstance(event, RunFinished):
             return False
-        return any(one.topic == topic and isinstance(one.error, TableTaken) for one in event.report.topics)
+        return any(outcome.topic == topic and isinstance(outcome.error, TableTaken) for outcome in event.report.topics)
 
     return is_refused
 

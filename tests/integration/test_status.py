@@ -42,7 +42,7 @@ def ends(stack: Stack, topic: str, isolation: str) -> list[int]:
     consumer = stack.consumer(isolation_level=isolation)
     try:
         places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
-        return [consumer.get_watermark_offsets(place, 10)[1] for place in places]
+        return [consumer.get_watermark_offsets(target, 10)[1] for target in places]
     finally:
         consumer.close()
 
@@ -55,8 +55,8 @@ def open_transaction(stack: Stack, topic: str, name: str) -> Iterator[None]:
 
 
 def test_where_partitions_stand_and_who_holds_them_back(stack: Stack) -> None:
-    topic, other = stack.topic(PARTITIONS), stack.topic()
-    config = stack.config({topic: {}, other: {}})
+    topic, second = stack.topic(PARTITIONS), stack.topic()
+    config = stack.config({topic: {}, second: {}})
     stack.produce(topic, *({"value": b"x", "partition": number % 2} for number in range(20)))
     archive_once(config, topic, engine=InlineEngine())
     old = int((time.time() - 3_600) * 1000)
@@ -64,12 +64,12 @@ def test_where_partitions_stand_and_who_holds_them_back(stack: Stack) -> None:
     name = unique("writer")
     with open_transaction(stack, topic, name):
         stack.produce(topic, {"value": b"behind the transaction", "partition": 1})
-        found = as_json(config)[topic]
+        row = as_json(config)[topic]
         text = invoke(config, topic, "--partitions")
         assert text.exit_code == 0
         stable, ending = ends(stack, topic, "read_committed"), ends(stack, topic, "read_uncommitted")
 
-    partitions = found["partitions"]
+    partitions = row["partitions"]
     assert [partition["archived_to"] for partition in partitions] == [10, 10]
     assert [partition["last_stable"] for partition in partitions] == stable == [17, 10]
     assert [partition["high_watermark"] for partition in partitions] == ending == [17, 16]
@@ -79,16 +79,16 @@ def test_where_partitions_stand_and_who_holds_them_back(stack: Stack) -> None:
     assert partitions[0]["open_transactions"] == []
     ((holder),) = partitions[1]["open_transactions"]
     assert (holder["transactional_id"], holder["first_offset"]) == (name, 10)
-    assert found["files"]["committed"] == {
+    assert row["files"]["committed"] == {
         "ranges": 2,
         "rows": 20,
-        "size_bytes": found["files"]["committed"]["size_bytes"],
+        "size_bytes": row["files"]["committed"]["size_bytes"],
         "files": 2,
     }
-    assert (found["lag_records"], found["lost_offsets"], found["problem"]) == (7, 0, None)
+    assert (row["lag_records"], row["lost_offsets"], row["problem"]) == (7, 0, None)
     assert name in text.stdout
     assert "7 records behind" in text.stdout
-    assert other not in text.stdout, "one topic was asked for"
+    assert second not in text.stdout, "one topic was asked for"
 
 
 def test_what_never_was_archived_is_all_behind(stack: Stack) -> None:
@@ -133,9 +133,9 @@ finally:
         [sys.executable, "-c", run, *arguments], capture_output=True, text=True, check=False, timeout=60
     )
     assert (done.returncode, done.stderr.split()) == (0, ["numpy", "pyiceberg"]), done.stderr
-    (found,) = json.loads(done.stdout)["topics"]
-    assert found["lag_records"] == 2
-    assert found["partitions"][0]["lag_seconds"] is not None
+    (row,) = json.loads(done.stdout)["topics"]
+    assert row["lag_records"] == 2
+    assert row["partitions"][0]["lag_seconds"] is not None
 
 
 def test_what_is_staged_is_told(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,10 +146,10 @@ def test_what_is_staged_is_told(stack: Stack, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(AssertionError):
         archive_once(config, topic, engine=InlineEngine())
     monkeypatch.delenv("ARCHIVER_FAULT")
-    found = as_json(config)[topic]
-    first = found["partitions"][0]
+    row = as_json(config)[topic]
+    first = row["partitions"][0]
     assert (first["archived_to"], first["staged_to"], first["staged_files"]) == (None, 3, 1)
-    assert found["files"]["uploaded"]["ranges"] == 1
+    assert row["files"]["uploaded"]["ranges"] == 1
 
 
 def test_a_lost_registry_is_a_problem(stack: Stack) -> None:
@@ -158,9 +158,9 @@ def test_a_lost_registry_is_a_problem(stack: Stack) -> None:
     stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(3)))
     archive_once(config, topic, engine=InlineEngine())
     lost = without_registry(stack, config, with_journal=True)
-    found = as_json(lost, exit_code=1)[topic]
-    assert found["problem"]["kind"] == "RegistryBehind"
-    assert "registry rebuild" in found["problem"]["message"]
+    row = as_json(lost, exit_code=1)[topic]
+    assert row["problem"]["kind"] == "RegistryBehind"
+    assert "registry rebuild" in row["problem"]["message"]
     text = invoke(lost)
     assert (text.exit_code, "behind;" in text.stdout) == (1, False)
     assert f"{topic}: RegistryBehind" in text.stdout
@@ -195,10 +195,10 @@ def test_many_topics_are_looked_at_together(stack: Stack, monkeypatch: pytest.Mo
     stack.produce(topics[0], {"value": b"y"}, {"value": b"z"})
     alone: list[str] = []
     monkeypatch.setattr(LogBounds, "ask", lambda topic, *_: alone.append(topic))
-    found = as_json(config)
+    rows = as_json(config)
     assert not alone, "the logs of all topics are asked about at once"
-    assert [found[topic]["lag_records"] for topic in topics] == [2, 0, 0, 0, 0]
-    assert [found[topic]["files"]["committed"]["rows"] for topic in topics] == [1, 1, 1, 0, 0]
+    assert [rows[topic]["lag_records"] for topic in topics] == [2, 0, 0, 0, 0]
+    assert [rows[topic]["files"]["committed"]["rows"] for topic in topics] == [1, 1, 1, 0, 0]
     lines = [line for line in invoke(config).stdout.splitlines() if line.startswith("topic_")]
     assert len(lines) == len(topics)
     assert "2" in next(line for line in lines if line.startswith(topics[0])).split()
@@ -210,12 +210,12 @@ def test_a_loss_is_named_and_exits_with_1(stack: Stack) -> None:
     stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(10)))
     archive_once(config, topic, engine=InlineEngine())
     stack.produce(topic, *({"value": b"x", "partition": 0} for _ in range(10)))
-    place = TopicPartition(topic, 0, 15)
-    stack.admin.delete_records([place])[place].result(30)
-    found = as_json(config, exit_code=1)
-    problem = found[topic]["partitions"][0]["problem"]
+    position = TopicPartition(topic, 0, 15)
+    stack.admin.delete_records([position])[position].result(30)
+    rows = as_json(config, exit_code=1)
+    problem = rows[topic]["partitions"][0]["problem"]
     assert (problem["kind"], problem["context"]["lost"]) == ("DataLoss", "[10, 15)")
-    assert found["no_such_topic"]["problem"]["kind"] == "UnknownTopic"
+    assert rows["no_such_topic"]["problem"]["kind"] == "UnknownTopic"
     text = invoke(config, topic)
     assert text.exit_code == 1
     assert "[10, 15)" in text.stdout

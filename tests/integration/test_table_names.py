@@ -129,14 +129,14 @@ def test_a_catalog_that_wants_last_column_ids(stack: Stack) -> None:
 
 
 def test_an_empty_table_is_taken_over(stack: Stack) -> None:
-    topic, other = stack.topic(), stack.topic()
-    for source in (topic, other):
+    topic, second = stack.topic(), stack.topic()
+    for source in (topic, second):
         stack.produce(source, {"value": b"x"})
-    config = stack.config({topic: {}, other: {}})
-    name, model = (load_config(config).topic(source).table for source in (topic, other))
+    config = stack.config({topic: {}, second: {}})
+    name, model = (load_config(config).topic(source).table for source in (topic, second))
     ddl = CliRunner().invoke(app, ["schema", "show", topic, "--ddl", "--no-json", "--config", str(config)])
     assert (ddl.exit_code, ddl.stdout.replace("`", "").startswith(f"CREATE TABLE {name} (")) == (0, True), ddl.stdout
-    assert run(config, other).succeeded
+    assert run(config, second).succeeded
     catalog = stack.catalog()
     mine = catalog.create_table(name, catalog.load_table(model).schema()).metadata.table_uuid
     status = json.loads(CliRunner().invoke(app, ["status", topic, "--json", "--config", str(config)]).stdout)

@@ -86,11 +86,11 @@ def test_off_a_terminal_they_answer_in_text_or_json(stack: Stack) -> None:
     environment = {"ARCHIVER_CONFIG": str(stack.config({topic: {}}, spark={"master": "local[2]"}))}
     checked = run_elsewhere([*ARCHIVER, "check", "--json"], environment, timeout=240)
     assert (checked.returncode, checked.stderr) == (0, "")
-    found = {each["part"]: each for each in json.loads(checked.stdout)["checks"]}
-    assert found["Spark"]["outcome"] == "ok"
-    assert "2 slots, workers on Python" in found["Spark"]["detail"]
+    checks = {entry["part"]: entry for entry in json.loads(checked.stdout)["checks"]}
+    assert checks["Spark"]["outcome"] == "ok"
+    assert "2 slots, workers on Python" in checks["Spark"]["detail"]
     listed = run_elsewhere([*ARCHIVER, "topics", topic, "--json"], environment)
-    assert [each["topic"] for each in json.loads(listed.stdout)["topics"]] == [topic]
+    assert [entry["topic"] for entry in json.loads(listed.stdout)["topics"]] == [topic]
     plain = run_elsewhere([*ARCHIVER, "topics", topic], environment)
     assert topic in plain.stdout
     assert "\x1b" not in plain.stdout

@@ -51,7 +51,7 @@ def detailed(one: TranslatedRange) -> TranslatedRange:
 def commit(registry: Registry, topic: TopicRow, *ranges: TranslatedRange) -> list[TranslatedRange]:
     made = [detailed(range_) for range_ in ranges]
     assert registry.files.stage(topic, made, table_offsets={}).accepted == tuple(made)
-    registry.files.confirm(topic, [one.id for one in made], commit_id=new_id())
+    registry.files.confirm(topic, [entry.id for entry in made], commit_id=new_id())
     return made
 
 
@@ -103,8 +103,8 @@ def test_neighbours_without_files_become_one(dsn: str, registry: Registry, order
     assert registry.files.accepted_ends(orders) == ends
     assert registry.files.lost_offsets(orders) == lost == 9
     assert query(dsn, KEPT) == files
-    found = query(dsn, "SELECT partition, start_offset, end_offset, lost FROM files ORDER BY 1, 2")
-    assert found == [
+    rows = query(dsn, "SELECT partition, start_offset, end_offset, lost FROM files ORDER BY 1, 2")
+    assert rows == [
         (0, 0, 6, False),
         (0, 6, 10, False),
         (0, 10, 11, False),
@@ -154,9 +154,9 @@ def test_replaced_and_rejected_files_go_with_their_objects(dsn: str, registry: R
 
 
 def test_the_ends_of_partitions_are_found_by_the_index(dsn: str, registry: Registry, orders: TopicRow) -> None:
-    other = registry.topics.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
-    commit(registry, orders, *(span(each, 0, 10, epoch=each) for each in (0, 1, 7)))
-    commit(registry, other, span(3, 0, 99))
+    second = registry.topics.register(cluster_id="c", topic="other", topic_id=None, table="kafka.other")
+    commit(registry, orders, *(span(partition, 0, 10, epoch=partition) for partition in (0, 1, 7)))
+    commit(registry, second, span(3, 0, 99))
     registry.files.stage(orders, [span(7, 10, 12, epoch=9)], table_offsets={})
     assert registry.files.accepted_ends(orders) == {
         0: PartitionOffset(next_offset=10, leader_epoch=0),
@@ -164,4 +164,4 @@ def test_the_ends_of_partitions_are_found_by_the_index(dsn: str, registry: Regis
         7: PartitionOffset(next_offset=12, leader_epoch=9),
     }
     assert registry.files.staged_ends(orders) == {7: PartitionOffset(next_offset=12, leader_epoch=9)}
-    assert registry.files.staged_ends(other) == {}
+    assert registry.files.staged_ends(second) == {}

@@ -65,20 +65,20 @@ def table(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def test_bounds_hold_all_rows_and_counts_are_exact(table: str, engine: SparkEngine) -> None:
-    told = engine.session.sql(f"SELECT file_path, readable_metrics FROM lake.{table}.files").collect()
-    assert len(told) == 5 * PARTITIONS
-    for row in told:
+    files = engine.session.sql(f"SELECT file_path, readable_metrics FROM lake.{table}.files").collect()
+    assert len(files) == 5 * PARTITIONS
+    for row in files:
         path, metrics = row
         for name in ("d", "f", "s", "b"):
             column, said = f"val.inner.{name}", metrics[f"val.inner.{name}"]
             of_number = name in "df"
             kept = f"NOT isnan({column})" if of_number else "true"
             nans = f"count_if(isnan({column}))" if of_number else "0"
-            found = engine.session.sql(
+            measured = engine.session.sql(
                 f"SELECT count(*), count_if({column} IS NULL), {nans}, min({column}) FILTER (WHERE {kept}),"
                 f" max({column}) FILTER (WHERE {kept}) FROM lake.{table} WHERE _file = '{path}'"
             ).collect()[0]
-            rows, nulls, not_numbers, low, high = found
+            rows, nulls, not_numbers, low, high = measured
             assert (said["value_count"], said["null_value_count"]) == (rows, nulls)
             assert (said["nan_value_count"] or 0) == not_numbers
             if said["lower_bound"] is not None and low is not None:
@@ -143,10 +143,10 @@ def test_files_are_sorted_as_they_say(stack: Stack, table: str, engine: SparkEng
     assert set(map(tuple, said.values())) == {("kafka.partition", "kafka.offset")}
     rows: dict[str, list[tuple[int, int]]] = {}
     query = f"SELECT _file, kafka.partition, kafka.offset FROM lake.{table} ORDER BY _file, _pos"
-    for path, *place in engine.session.sql(query).collect():
-        rows.setdefault(path, []).append(tuple(place))
+    for path, *values in engine.session.sql(query).collect():
+        rows.setdefault(path, []).append(tuple(values))
     assert set(rows) == set(said)
-    assert all(one < other for places in rows.values() for one, other in pairwise(places))
+    assert all(earlier < later for places in rows.values() for earlier, later in pairwise(places))
 
 
 def test_footers_hold_all_rows_of_their_row_groups(stack: Stack, table: str) -> None:
@@ -158,10 +158,10 @@ def test_footers_hold_all_rows_of_their_row_groups(stack: Stack, table: str) -> 
                 f"SELECT stats_min_value, stats_max_value, row_group_num_rows FROM parquet_metadata('{path}')"
                 " WHERE path_in_schema = 'kafka, offset'",
             )
-            found = one(
+            measured = one(
                 connection, f'SELECT min(kafka."offset"), max(kafka."offset"), count(*) FROM read_parquet(\'{path}\')'
             )
-            assert (int(low), int(high), rows) == found
+            assert (int(low), int(high), rows) == measured
             texts = one(
                 connection,
                 f"SELECT stats_min_value, stats_max_value FROM parquet_metadata('{path}')"
@@ -174,5 +174,5 @@ def test_footers_hold_all_rows_of_their_row_groups(stack: Stack, table: str) -> 
 
 def one(connection: Any, query: str) -> tuple[Any, ...]:
     (row,) = connection.execute(query).fetchall()
-    found: tuple[Any, ...] = row
-    return found
+    values: tuple[Any, ...] = row
+    return values

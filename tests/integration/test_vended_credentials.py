@@ -125,4 +125,4 @@ def test_replay_outlives_its_credentials_within_a_file(stack: Stack, vending: Ve
     for batch in archive.records(0):
         seen += batch.column("value").to_pylist()
         store.expire()
-    assert seen == [each.value for each in from_kafka(stack, topic, PARTITIONS) if each.partition == 0]
+    assert seen == [record.value for record in from_kafka(stack, topic, PARTITIONS) if record.partition == 0]

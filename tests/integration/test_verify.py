@@ -54,11 +54,11 @@ def kinds(report: VerifiedTopic) -> set[str]:
 
 
 def gaps(report: VerifiedTopic) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for partition in report.partitions:
         for gap in partition.gaps:
-            found[gap.kind] = found.get(gap.kind, 0) + gap.count
-    return found
+            counts[gap.kind] = counts.get(gap.kind, 0) + gap.count
+    return counts
 
 
 @pytest.fixture
@@ -113,24 +113,24 @@ def test_aborted_lost_retired_and_erased_records_are_distinct(stack: Stack) -> N
     archive_once(config)
     stack.produce(topic, *numbered(range(10)))
     archive_once(config)
-    found = verified(config, topic, compares=True)
-    assert (found.faults, found.rows, gaps(found)) == ((), 25, {GapKind.NO_RECORD: 7})
-    assert [(gap.start_offset, gap.end_offset) for gap in found.partitions[0].gaps] == [(5, 12)]
+    result = verified(config, topic, compares=True)
+    assert (result.faults, result.rows, gaps(result)) == ((), 25, {GapKind.NO_RECORD: 7})
+    assert [(gap.start_offset, gap.end_offset) for gap in result.partitions[0].gaps] == [(5, 12)]
     with Workshop.of(config) as shop:
         first = shop.files()[0]
         shop.put(RewriteGroup(paths=(first.path,), emptied=(retired(first, 0, 22),), why="old"), reason="retention")
-    found = verified(config, topic)
-    assert (found.faults, found.rows, gaps(found)) == ((), 10, {GapKind.RETIRED: 15})
+    result = verified(config, topic)
+    assert (result.faults, result.rows, gaps(result)) == ((), 10, {GapKind.RETIRED: 15})
     delete_rows(stack, config, topic, 0, [25])
     RefillJob(load_config(config), topic, accept_removed=True, engine=InlineEngine()).run()
-    found = verified(config, topic)
-    assert (found.faults, found.rows, gaps(found)) == ((), 9, {GapKind.RETIRED: 15, GapKind.ERASED: 1})
+    result = verified(config, topic)
+    assert (result.faults, result.rows, gaps(result)) == ((), 9, {GapKind.RETIRED: 15, GapKind.ERASED: 1})
     stack.produce(topic, *numbered(range(10)))
     stack.admin.delete_records([TopicPartition(topic, 0, 36)])[TopicPartition(topic, 0)].result(30)
     done = ArchiveJob(load_config(config), [topic], accepts=AcceptedLosses(gaps=True), engine=InlineEngine()).run_once()
     assert done.succeeded
-    found = verified(config, topic, compares=True)
-    assert (found.faults, gaps(found)[GapKind.LOST], found.compared_rows) == ((), 4, 6)
+    result = verified(config, topic, compares=True)
+    assert (result.faults, gaps(result)[GapKind.LOST], result.compared_rows) == ((), 4, 6)
 
 
 def test_a_compaction_of_ours_keeps_the_root(stack: Stack, archived: tuple[Path, str]) -> None:
@@ -138,9 +138,9 @@ def test_a_compaction_of_ours_keeps_the_root(stack: Stack, archived: tuple[Path,
     root = verified(config, topic).root
     done = Compact(load_config(config), [topic], Wish(min_files=2), engine=InlineEngine).run()
     assert done.succeeded
-    found = verified(config, topic, compares=True)
-    assert (found.faults, found.root, found.moved_rows, found.compared_rows) == ((), root, 0, 60)
-    assert found.files < 6
+    result = verified(config, topic, compares=True)
+    assert (result.faults, result.root, result.moved_rows, result.compared_rows) == ((), root, 0, 60)
+    assert result.files < 6
     produced = numbered(range(4), partitions=2)
     stack.produce(topic, *produced)
     archive_once(config)
@@ -158,10 +158,10 @@ def test_what_expired_is_retired_and_the_rest_is_proven(archived: tuple[Path, st
             engine=InlineEngine(),
         ).run()
         assert done.succeeded, done
-        found = verified(config, topic, compares=True)
-        assert (found.faults, found.rows, gaps(found)) == ((), 60 - gone, {GapKind.RETIRED: gone})
+        result = verified(config, topic, compares=True)
+        assert (result.faults, result.rows, gaps(result)) == ((), 60 - gone, {GapKind.RETIRED: gone})
         alone = verified(config, topic, asks_registry=False)
-        assert (alone.faults, alone.root) == ((), found.root)
+        assert (alone.faults, alone.root) == ((), result.root)
 
 
 def test_journal_and_store_alone_are_enough(stack: Stack, untouched: tuple[Path, str]) -> None:
@@ -172,11 +172,11 @@ def test_journal_and_store_alone_are_enough(stack: Stack, untouched: tuple[Path,
     text = config.read_text().replace(json.dumps(settings.catalog["uri"]), '"http://127.0.0.1:1"')
     text = text.replace(json.dumps(settings.registry.dsn), '"postgresql://nobody@127.0.0.1:1/none"')
     bare.write_text(text.replace(json.dumps(settings.kafka["bootstrap.servers"]), '"127.0.0.1:1"'))
-    found = verified(bare, topic)
-    assert (found.faults, found.root) == ((), root)
-    assert "can't be asked" in found.sources["catalog"]
-    assert "can't be asked" in found.sources["registry"]
-    assert found.sources["table"].startswith("by its metadata file")
+    result = verified(bare, topic)
+    assert (result.faults, result.root) == ((), root)
+    assert "can't be asked" in result.sources["catalog"]
+    assert "can't be asked" in result.sources["registry"]
+    assert result.sources["table"].startswith("by its metadata file")
     unjournaled = config.with_name("unjournaled.toml")
     unjournaled.write_text(
         config.read_text().replace(json.dumps(settings.archive.journal), f'"s3://{stack.bucket}/no"')
@@ -189,7 +189,7 @@ def test_journal_and_store_alone_are_enough(stack: Stack, untouched: tuple[Path,
 def test_a_catalog_from_an_old_backup_is_told(untouched: tuple[Path, str]) -> None:
     config, topic = untouched
     with Workshop.of(config) as shop:
-        log = [each.metadata_file for each in shop.table.iceberg.metadata.metadata_log]
+        log = [entry.metadata_file for entry in shop.table.iceberg.metadata.metadata_log]
         newest = shop.table.iceberg.metadata_location
     assert verified(config, topic, metadata=newest).faults == ()
     for asks_registry in (True, False):
@@ -205,8 +205,8 @@ def test_an_emptied_journal_is_told(archived: tuple[Path, str]) -> None:
     config, topic = archived
     with Workshop.of(config) as shop:
         journal = Journal.of(load_config(config)).of_table(shop.table)
-    for each in journal.objects.list(str(journal.folder)):
-        delete_object(journal.objects, each.path)
+    for file in journal.objects.list(str(journal.folder)):
+        delete_object(journal.objects, file.path)
     report = verified(config, topic)
     assert (kinds(report), report.rows) == ({FaultKind.JOURNAL}, 60), "the registry knows that it was written"
     alone = verified(config, topic, asks_registry=False)
@@ -243,10 +243,10 @@ def test_unfinished_run_continues_and_reads_changed_files_again(
     with Patient.of(config) as patient:
         path = patient.paths()[0]
         patient.write(path, patient.read(path)[:-1] + b"x")
-    found = verified(config, topic)
-    assert found.resumed_files == 5
-    assert any("weren't read again" in note for note in found.notes)
-    assert {fault.file for fault in found.faults if fault.file} == {path}
+    result = verified(config, topic)
+    assert result.resumed_files == 5
+    assert any("weren't read again" in note for note in result.notes)
+    assert {fault.file for fault in result.faults if fault.file} == {path}
     with Patient.of(config) as patient:
         assert verified(config, topic).resumed_files == 0, "a finished run leaves nothing"
 
@@ -259,7 +259,7 @@ def test_unmigrated_registry_makes_no_row_look_foreign(archived: tuple[Path, str
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         connection.execute("DELETE FROM migrations WHERE number = (SELECT max(number) FROM migrations)")
     report = Verify(load_config(config), [topic], engine=InlineEngine()).run()
-    assert [type(each.error) for each in report.failed] == [RegistryNotMigrated], report.topics
+    assert [type(failure.error) for failure in report.failed] == [RegistryNotMigrated], report.topics
 
 
 def test_every_kind_of_injury_is_found(untouched: tuple[Path, str]) -> None:

@@ -35,9 +35,9 @@ def test_a_log_that_is_compacted_later_is_no_fault(stack: Stack) -> None:
         archived += archive_once(config).records
         time.sleep(0.3)
     eventually(lambda: len(from_kafka(stack, topic, 1)) < archived, "the log is compacted", seconds=90, every=1)
-    found = compared(config, topic)
-    assert (found.faults, found.rows) == ((), archived)
-    assert any("compacted" in note for note in found.notes)
+    result = compared(config, topic)
+    assert (result.faults, result.rows) == ((), archived)
+    assert any("compacted" in note for note in result.notes)
 
 
 def test_a_log_that_begins_within_a_range_is_compared_from_there(stack: Stack) -> None:
@@ -46,8 +46,8 @@ def test_a_log_that_begins_within_a_range_is_compared_from_there(stack: Stack) -
     stack.produce(topic, *numbered(range(100)))
     archive_once(config)
     stack.admin.delete_records([TopicPartition(topic, 0, 37)])[TopicPartition(topic, 0)].result(30)
-    found = compared(config, topic)
-    assert (found.faults, found.rows, found.compared_rows) == ((), 100, 63)
+    result = compared(config, topic)
+    assert (result.faults, result.rows, result.compared_rows) == ((), 100, 63)
 
 
 def test_a_log_that_was_made_again_is_a_fault(stack: Stack) -> None:

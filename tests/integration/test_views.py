@@ -65,15 +65,15 @@ def statement(orders: Orders, *options: str) -> str:
 
 def by_spark(engine: SparkEngine, orders: Orders, *options: str) -> list[dict[str, Any]]:
     engine.session.sql(statement(orders, "--temporary", "--name", "asked", *options))
-    found: list[dict[str, Any]] = engine.session.table("asked").toArrow().to_pylist()
+    rows: list[dict[str, Any]] = engine.session.table("asked").toArrow().to_pylist()
     gc.collect()  # PySpark's sockets, while their warning is ignored
-    return found
+    return rows
 
 
 def by_duckdb(connection: duckdb.DuckDBPyConnection, orders: Orders, **options: Any) -> list[dict[str, Any]]:
     (name,) = register(connection, orders.config, orders.topic, **options)
-    found: list[dict[str, Any]] = connection.sql(f'SELECT * FROM "{name}"').to_arrow_table().to_pylist()
-    return found
+    rows: list[dict[str, Any]] = connection.sql(f'SELECT * FROM "{name}"').to_arrow_table().to_pylist()
+    return rows
 
 
 @pytest.mark.parametrize("form", flat_rows.FORMS)

@@ -108,9 +108,9 @@ def values(run: str) -> list[bytes | None]:
     descriptor = descriptor_of(PROTO)
     if run == "odd":
         random = (random_message(seed, descriptor, 100) for seed in range(RECORDS))
-        return [None, b"", b"\xff", b"\x0a\x02\x10\x01", *(each.SerializeToString() for each in random)]
+        return [None, b"", b"\xff", b"\x0a\x02\x10\x01", *(sample.SerializeToString() for sample in random)]
     made = GetMessageClass(descriptor)
-    found: list[bytes | None] = []
+    encoded: list[bytes | None] = []
     for index in range(RECORDS):
         at = {"seconds": STARTS[run] + index * YEAR // 10, "nanos": 1_000 * index}
         number = BASES[run] + index
@@ -126,8 +126,8 @@ def values(run: str) -> list[bytes | None]:
             name={"value": "" if index == 3 else "n"} if index else None,
             below={"at": at, "number": number, "lists": [[True, {"a": []}]]},
         )
-        found.append(message.SerializeToString())
-    return found
+        encoded.append(message.SerializeToString())
+    return encoded
 
 
 def test_columns(stack: Stack, archive: Archive) -> None:
@@ -145,9 +145,9 @@ def test_columns(stack: Stack, archive: Archive) -> None:
 
 def test_engines_read_equal_rows(stack: Stack, engine: SparkEngine, archive: Archive) -> None:
     rows = rows_of_pyiceberg(stack, archive.name)
-    for found in (rows_of_spark(engine, archive.name), rows_of_duckdb(stack, archive.name)):
-        for one, other in zip(rows, found, strict=True):
-            assert without_empty(json.loads(one)) == without_empty(json.loads(other))
+    for results in (rows_of_spark(engine, archive.name), rows_of_duckdb(stack, archive.name)):
+        for expected, actual in zip(rows, results, strict=True):
+            assert without_empty(json.loads(expected)) == without_empty(json.loads(actual))
     shown = [json.loads(row) for row in rows]
     native = [row["val"] for row in shown if bytes.fromhex(row["key"]["__raw__"]).decode() in APART]
     assert len(native) == 2 * RECORDS
@@ -164,7 +164,7 @@ def test_engines_read_equal_rows(stack: Stack, engine: SparkEngine, archive: Arc
 def without_empty(value: Any) -> Any:
     # pyiceberg 0.12 shows a null list or map as an empty one once a file holds it.
     if isinstance(value, dict):
-        return {name: without_empty(each) for name, each in value.items()}
+        return {name: without_empty(item) for name, item in value.items()}
     return None if value == [] else value
 
 
@@ -173,12 +173,12 @@ def test_engines_find_rows_by_a_filter(stack: Stack, engine: SparkEngine, archiv
     by_pyiceberg, by_spark, by_duckdb = FILTERS[name]
     expected = [row for row in rows_of_pyiceberg(stack, archive.name) if wanted(name, json.loads(row)["val"])]
     assert 0 < len(expected) < RECORDS
-    found = (
+    results = (
         rows_of_pyiceberg(stack, archive.name, by_pyiceberg),
         rows_of_spark(engine, archive.name, by_spark),
         rows_of_duckdb(stack, archive.name, by_duckdb),
     )
-    for rows in found:
+    for rows in results:
         assert [json.loads(row)["kafka"] for row in rows] == [json.loads(row)["kafka"] for row in expected]
 
 
@@ -207,9 +207,9 @@ def wanted(name: str, value: dict[str, Any] | None) -> bool:  # noqa: PLR0911 - 
 @pytest.mark.parametrize("name", IN_ONE_FILE)
 def test_bounds_leave_one_of_two_files_to_read(stack: Stack, archive: Archive, name: str) -> None:
     first, second = (planned(archive.table(stack), run) for run in APART)
-    found = planned(archive.table(stack), "far", FILTERS[name][0])
+    files = planned(archive.table(stack), "far", FILTERS[name][0])
     assert len(first) + 1 == len(second) == len(RUNS)
-    assert len(found & (second - planned(archive.table(stack), "odd"))) == 1
+    assert len(files & (second - planned(archive.table(stack), "odd"))) == 1
 
 
 def planned(table: Table, run: str, where: str = "true") -> set[str]:
@@ -222,8 +222,8 @@ def test_engines_look_into_json(stack: Stack, engine: SparkEngine, archive: Arch
     by_spark = engine.session.sql(f"{query} get_json_object(val.attributes, '$.deep.list[1]') = '0.1'").toArrow()
     assert by_spark["found"].to_pylist() == [2 * RECORDS]
     with duckdb_on(stack) as connection:
-        found = connection.sql(f"{query} val.attributes->>'$.deep.list[1]' = '0.1'").fetchall()
-    assert found == [(2 * RECORDS,)]
+        counted = connection.sql(f"{query} val.attributes->>'$.deep.list[1]' = '0.1'").fetchall()
+    assert counted == [(2 * RECORDS,)]
 
 
 def test_every_byte_comes_back(stack: Stack, archive: Archive) -> None:

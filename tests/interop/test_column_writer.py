@@ -19,7 +19,7 @@ def tables(stack: Stack) -> Written:
 
 def test_trino_reads_each_type_and_encoding(tables: Written, trino: Trino) -> None:
     for name in tables.rows.schema.names:
-        ours, arrows = (trino.rows(f"SELECT {name} FROM {place}") for place in tables.places)
+        ours, arrows = (trino.rows(f"SELECT {name} FROM {source}") for source in tables.places)
         assert len(ours) == COUNT
         assert sorted(map(repr, ours)) == sorted(map(repr, arrows)), name
 
@@ -28,6 +28,6 @@ def test_pruned_reads_by_trino_keep_every_row(tables: Written, trino: Trino) -> 
     """Each condition alone, by which it prunes, finds what all at once find, by which it doesn't."""
     ours, arrows = tables.places
     asked = list(conditions(tables.rows))
-    ((*expected,),) = trino.rows(f"SELECT {', '.join(f'count_if({each})' for each in asked)} FROM {arrows}")
+    ((*expected,),) = trino.rows(f"SELECT {', '.join(f'count_if({clause})' for clause in asked)} FROM {arrows}")
     for condition, count in zip(asked, expected, strict=True):
         assert trino.rows(f"SELECT count(*) FROM {ours} WHERE {condition}") == [[count]], condition

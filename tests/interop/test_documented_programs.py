@@ -31,13 +31,13 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_programs_read_every_record(served: DocumentedServers, scratch: Path, mark: str, is_secured: bool) -> None:
     source = program(mark, block(mark, secured=is_secured).code, RECORDS, PROGRAMS[mark, is_secured])
     try:
-        found = printed(mark, filled(source, served.place(secured=is_secured)), scratch, served.folder)
+        values = printed(mark, filled(source, served.place(secured=is_secured)), scratch, served.folder)
     except ToolchainMissing as error:
         pytest.skip(str(error))
-    assert sorted(found) == VALUES
+    assert sorted(values) == VALUES
 
 
 def test_sparks_options(served: DocumentedServers) -> None:
     """The user may use only groups `team-…`; Spark names its own otherwise, and needs none."""
-    found = [filled(block("spark", secured=each).code, served.place(secured=each)) for each in (False, True)]
-    assert [sorted(each) for each in read_in_spark(found, served.folder)] == [VALUES, VALUES]
+    programs = [filled(block("spark", secured=item).code, served.place(secured=item)) for item in (False, True)]
+    assert [sorted(item) for item in read_in_spark(programs, served.folder)] == [VALUES, VALUES]

@@ -52,7 +52,7 @@ def sides(stack: Stack) -> Iterator[Sides]:
     config = stack.config({topic: {} for topic in topics})
     archive_once(config)
     with serving(config) as address:
-        broker, archive = (int(each.rpartition(":")[2]) for each in (bootstrap, address))
+        broker, archive = (int(server.rpartition(":")[2]) for server in (bootstrap, address))
         yield Sides(broker, archive, topics)
 
 
@@ -77,25 +77,23 @@ def said_of(port: int, topic: str, partition: int, folder: Path) -> list[str]:
     folder.mkdir(parents=True)
     segment = folder / "00000000000000000000.log"
     segment.write_bytes(b"".join(raw_batches(port, topic, partition, end_of(port, topic, partition))))
-    found: list[str] = []
+    result: list[str] = []
     is_control = False
     for line in java(*TOOL, str(segment)).splitlines():
         if line.startswith("baseOffset: "):
             assert line.endswith(" isvalid: true"), line
             is_control = " isControl: true " in line
         if not is_control and line.startswith(("baseOffset: ", "| offset: ")):
-            found.append(PLACED.sub("", line if PLAIN in line else ENCODED.sub("", line)))
-    return found
+            result.append(PLACED.sub("", line if PLAIN in line else ENCODED.sub("", line)))
+    return result
 
 
 def test_the_tool_says_the_same_of_both(sides: Sides, tmp_path: Path) -> None:
     codecs, kinds = set(), set()
     for topic in sides.topics:
         for partition in range(PARTITIONS):
-            place = tmp_path / f"{topic}-{partition}"
-            theirs, ours = (
-                said_of(port, topic, partition, place / str(port)) for port in (sides.broker, sides.archive)
-            )
+            path = tmp_path / f"{topic}-{partition}"
+            theirs, ours = (said_of(port, topic, partition, path / str(port)) for port in (sides.broker, sides.archive))
             assert len(theirs) > 20
             assert ours == theirs
             codecs |= {match[1] for line in theirs if (match := re.search(r" compresscodec: (\w+)", line))}

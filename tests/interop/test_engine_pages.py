@@ -35,28 +35,28 @@ def planner(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def blocks(engine: str) -> tuple[list[Block], Block]:
-    found = read_blocks(f"engines/{engine}.md")
-    (queries,) = (block for block in found if block.heading == FIRST_QUERIES)
-    return [block for block in found if block is not queries], queries
+    every = read_blocks(f"engines/{engine}.md")
+    (queries,) = (block for block in every if block.heading == FIRST_QUERIES)
+    return [block for block in every if block is not queries], queries
 
 
 def connected(engine: str, stack: Stack, tables: Mapping[str, str]) -> dict[str, Any]:
     (connect,), _ = blocks(engine)
-    here = stack.endpoints
+    servers = stack.endpoints
     store = {
-        "aws_endpoint_url": here.s3_endpoint,
-        "aws_access_key_id": here.access_key,
-        "aws_secret_access_key": here.secret_key,
-        "aws_region": here.s3_region,
+        "aws_endpoint_url": servers.s3_endpoint,
+        "aws_access_key_id": servers.access_key,
+        "aws_secret_access_key": servers.secret_key,
+        "aws_region": servers.s3_region,
         "aws_allow_http": "true",
     }
     code = connect.code
     assert PLACES in code
-    for told, real in {
+    for documented, real in {
         PLACES: "**properties",
         '{"aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "eu-central-1"}': "here",
     }.items():
-        code = code.replace(told, real)
+        code = code.replace(documented, real)
     names: dict[str, Any] = {"properties": stack.catalog_properties, "here": store}
     exec(compile(named(code, tables), f"{engine}.md", "exec"), names)
     return names
@@ -64,13 +64,13 @@ def connected(engine: str, stack: Stack, tables: Mapping[str, str]) -> dict[str,
 
 def test_trino(stack: Stack, tables: Mapping[str, str], trino: launcher.Trino) -> None:
     (settings,), queries = blocks("trino")
-    told = dict(line.split("=", 1) for line in settings.code.splitlines())
+    properties = dict(line.split("=", 1) for line in settings.code.splitlines())
     set_here = launcher.catalog_properties(stack)
-    assert set(told) <= set(set_here)
-    choices = {name: value for name, value in told.items() if value in ("iceberg", "rest", "OAUTH2", "true")}
+    assert set(properties) <= set(set_here)
+    choices = {name: value for name, value in properties.items() if value in ("iceberg", "rest", "OAUTH2", "true")}
     assert choices == {name: set_here[name] for name in choices}
-    found = [trino.rows(named(statement, tables)) for statement in queries.statements]
-    assert [[tuple(row) for row in rows] for rows in found] == first_rows()
+    answers = [trino.rows(named(statement, tables)) for statement in queries.statements]
+    assert [[tuple(row) for row in rows] for rows in answers] == first_rows()
 
 
 def test_athena_is_told_the_queries_of_trino() -> None:
@@ -88,20 +88,20 @@ def test_polars(stack: Stack, tables: Mapping[str, str]) -> None:
 
 def test_clickhouse(stack: Stack, tables: Mapping[str, str], clickhouse: Clickhouse) -> None:
     (connect,), queries = blocks("clickhouse")
-    here = stack.endpoints
+    servers = stack.endpoints
     for statement in ("DROP DATABASE IF EXISTS lake", *connect.statements):
-        for told, real in {
-            "'key'": f"'{here.access_key}'",
-            "'secret'": f"'{here.secret_key}'",
-            "'key:secret'": f"'{here.access_key}:{here.secret_key}'",
-            "'lake'": f"'{here.warehouse}'",
-            "https://catalog.example.com": here.catalog_uri,
-            "https://s3.example.com": here.s3_endpoint,
+        for documented, real in {
+            "'key'": f"'{servers.access_key}'",
+            "'secret'": f"'{servers.secret_key}'",
+            "'key:secret'": f"'{servers.access_key}:{servers.secret_key}'",
+            "'lake'": f"'{servers.warehouse}'",
+            "https://catalog.example.com": servers.catalog_uri,
+            "https://s3.example.com": servers.s3_endpoint,
         }.items():
-            statement = statement.replace(told, real)  # noqa: PLW2901
+            statement = statement.replace(documented, real)  # noqa: PLW2901
         clickhouse.run(statement)
-    found = [clickhouse.query(named(statement, tables)) for statement in queries.statements]
-    assert [[tuple(map(text, row.values())) for row in rows.to_pylist()] for rows in found] == first_rows()
+    answers = [clickhouse.query(named(statement, tables)) for statement in queries.statements]
+    assert [[tuple(map(text, row.values())) for row in rows.to_pylist()] for rows in answers] == first_rows()
 
 
 def text(value: Any) -> Any:
@@ -112,5 +112,5 @@ def text(value: Any) -> Any:
 def test_datafusion(stack: Stack, tables: Mapping[str, str]) -> None:
     names = connected("datafusion", stack, tables)
     _, queries = blocks("datafusion")
-    found = [names["context"].sql(statement).to_arrow_table() for statement in queries.statements]
-    assert [[tuple(row.values()) for row in rows.to_pylist()] for rows in found] == first_rows()
+    answers = [names["context"].sql(statement).to_arrow_table() for statement in queries.statements]
+    assert [[tuple(row.values()) for row in rows.to_pylist()] for rows in answers] == first_rows()

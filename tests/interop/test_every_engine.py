@@ -26,12 +26,14 @@ PACKAGES = ("pyspark", "duckdb", "pyiceberg", "polars", "chdb-core", "datafusion
 
 
 def asked() -> Iterator[Any]:
-    known = kept()
+    outcomes = kept()
     for table, cases in TABLES.items():
         for case in cases:
             for engine in ENGINES:
-                told = known.get(table, {}).get(case.title, {}).get(engine, "right")
-                marks = [] if told == "right" else [pytest.mark.xfail(strict=True, reason=f"{told}: docs/engines")]
+                outcome = outcomes.get(table, {}).get(case.title, {}).get(engine, "right")
+                marks = (
+                    [] if outcome == "right" else [pytest.mark.xfail(strict=True, reason=f"{outcome}: docs/engines")]
+                )
                 yield pytest.param(engine, case, marks=marks, id=f"{engine}-{case.title}")
 
 
@@ -48,15 +50,15 @@ def test_the_ways_round_that_the_docs_tell_of_give_every_field(findings: Finding
 
 def test_the_docs_tell_what_was_found(findings: Findings) -> None:
     engines = [name for name in ENGINES if name != "trino" or trino.newest_java()]
-    found: dict[str, Any] = {
+    outcomes: dict[str, Any] = {
         table: {case.title: {name: findings.find(name, case) for name in engines} for case in cases}
         for table, cases in TABLES.items()
     }
-    found["versions"] = {name: importlib.metadata.version(name) for name in PACKAGES} | {"trino": trino.VERSION}
+    outcomes["versions"] = {name: importlib.metadata.version(name) for name in PACKAGES} | {"trino": trino.VERSION}
     if os.environ.get("ARCHIVER_RECORD"):
-        keep(found)
-    told = kept()
+        keep(outcomes)
+    documented = kept()
     for table in TABLES:
-        here = {title: {name: row[name] for name in engines} for title, row in told[table].items()}
-        assert found[table] == here
-    assert found["versions"] == told["versions"]
+        expected = {title: {name: row[name] for name in engines} for title, row in documented[table].items()}
+        assert outcomes[table] == expected
+    assert outcomes["versions"] == documented["versions"]

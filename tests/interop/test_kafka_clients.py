@@ -141,8 +141,10 @@ def test_mirror_maker_copies_a_topic_and_its_groups(served: Served, tmp_path: Pa
     with mirroring(served.address, served.stack.bootstrap_servers, served.odd, group, tmp_path) as mirrored:
         eventually(lambda: len(copied_records(served.stack, mirrored)) >= len(theirs), seconds=180, every=1)
         copied = copied_records(served.stack, mirrored)
-        assert [each[2:] for each in copied] == [each[2:] for each in theirs]
-        ends = {partition: max(one.offset for one in copied if one.partition == partition) + 1 for partition in (0, 1)}
+        assert [record[2:] for record in copied] == [record[2:] for record in theirs]
+        ends = {
+            partition: max(entry.offset for entry in copied if entry.partition == partition) + 1 for partition in (0, 1)
+        }
         eventually(lambda: committed(served.stack, mirrored, group) == ends, f"{ends}", seconds=180, every=1)
 
 
@@ -173,7 +175,7 @@ def reads_extreme_times(client: KafkaClient, served: Served) -> None:
 def finds_offsets_by_time(client: KafkaClient, served: Served) -> None:
     topic = served.topic_for(client)
     everything = client.read(served.stack.bootstrap_servers, topic)
-    times = sorted(each.timestamp for each in everything)
+    times = sorted(record.timestamp for record in everything)
     for start in (0, times[len(times) // 2], times[-1]):
         theirs = client.read(served.stack.bootstrap_servers, topic, start)
         assert 0 < len(theirs) < len(everything) or start == 0
@@ -182,13 +184,13 @@ def finds_offsets_by_time(client: KafkaClient, served: Served) -> None:
 
 def shares_a_group(client: KafkaClient, served: Served, protocol: str | None = None) -> None:
     group, topic = f"{client.name.rpartition('/')[2]}-{next(_NUMBERS)}", served.topic_for(client)
-    theirs = [(each.partition, each.offset) for each in client.read(served.stack.bootstrap_servers, topic)]
+    theirs = [(record.partition, record.offset) for record in client.read(served.stack.bootstrap_servers, topic)]
     most = len(theirs) + 1
     with ThreadPoolExecutor(2) as pool:
         members = [
             pool.submit(client.read_as_member, served.address, topic, group, most, protocol=protocol) for _ in range(2)
         ]
-        seen = [each for member in members for each in member.result()]
+        seen = [record for member in members for record in member.result()]
     assert sorted(set(seen)) == theirs
     appended = threading.Timer(3.0, append, [served, topic])
     appended.start()
@@ -209,18 +211,18 @@ def shares_a_group_of_the_new_protocol(client: KafkaClient, served: Served) -> N
 
 def its_tools_read_and_move_groups(client: KafkaClient, served: Served) -> None:
     tools, group = tools_of(client.version), f"tools-{next(_NUMBERS)}"
-    kafka, here = served.stack.bootstrap_servers, served.address
+    kafka, archive = served.stack.bootstrap_servers, served.address
     count = len(client.read(kafka, served.odd))
-    assert tools.read(here, served.odd, group, count) == tools.read(kafka, served.odd, group, count)
-    assert group in tools.groups(here)
-    ours, theirs = tools.offsets(here, group), tools.offsets(kafka, group)
+    assert tools.read(archive, served.odd, group, count) == tools.read(kafka, served.odd, group, count)
+    assert group in tools.groups(archive)
+    ours, theirs = tools.offsets(archive, group), tools.offsets(kafka, group)
     assert ours == theirs
     assert all(offset > 0 for offset, _, _ in ours.values())
     assert len(ours) == PARTITIONS
-    tools.begin_again(here, group, served.odd)
-    assert tools.offsets(here, group) == {each: (0, end, end) for each, (_, end, _) in ours.items()}
-    tools.forget(here, group)
-    assert group not in tools.groups(here)
+    tools.begin_again(archive, group, served.odd)
+    assert tools.offsets(archive, group) == {partition: (0, end, end) for partition, (_, end, _) in ours.items()}
+    tools.forget(archive, group)
+    assert group not in tools.groups(archive)
 
 
 ASKED: dict[str, Callable[[KafkaClient, Served], None]] = {
@@ -240,12 +242,12 @@ def test_clients_do_what_the_docs_tell(
 ) -> None:
     client = made(name)
     if feature in MISSING.get(name, ()):
-        found = NONE
+        outcome = NONE
     else:
         ASKED[feature](client, served)
-        found = PLAIN_RECORDS if feature == "records" and client.name in PLAIN else "yes"
+        outcome = PLAIN_RECORDS if feature == "records" and client.name in PLAIN else "yes"
     if os.environ.get("ARCHIVER_RECORD"):
-        keep(name, client.name, client.version, feature, found)
-    told: dict[str, Any] = kept()[name]
-    assert told["features"][feature] == found
-    assert told["version"] == client.version
+        keep(name, client.name, client.version, feature, outcome)
+    documented: dict[str, Any] = kept()[name]
+    assert documented["features"][feature] == outcome
+    assert documented["version"] == client.version

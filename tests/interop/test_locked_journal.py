@@ -39,7 +39,7 @@ def test_a_locked_bucket_keeps_every_version_of_a_trail(tmp_path: Path) -> None:
         public = written.signing.public
         assert FoundTrail(folder=folder).check([public]).is_whole
         versions = [
-            each for each in client.list_objects(BUCKET, PREFIX, include_version=True) if not each.is_delete_marker
+            entry for entry in client.list_objects(BUCKET, PREFIX, include_version=True) if not entry.is_delete_marker
         ]
         assert len([version for version in versions if "/entry-" in str(version.object_name)]) == 12
         for version in versions:

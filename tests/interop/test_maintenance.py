@@ -38,8 +38,8 @@ def judge(operation: Operation, seen: Outcome) -> None:
     if os.environ.get("ARCHIVER_RECORD"):
         record(seen)
     assert faults(operation, seen) == [], json.dumps(asdict(seen), indent=1)
-    known = recorded().get(key_of(seen))
-    assert known == seen, (
+    expected = recorded().get(key_of(seen))
+    assert expected == seen, (
         f"{OUTCOMES.name} has another outcome: run again with `make interop RECORD=1`, and look at the diff"
     )
 
@@ -54,7 +54,7 @@ def in_trino(trino: Trino, statement: str) -> Any:
         return cursor.fetchall()
 
 
-@pytest.mark.parametrize("operation", SPARK_OPERATIONS, ids=[each.id for each in SPARK_OPERATIONS])
+@pytest.mark.parametrize("operation", SPARK_OPERATIONS, ids=[case.id for case in SPARK_OPERATIONS])
 def test_what_spark_does_is_followed_or_named(
     stack: Stack, engine: SparkEngine, tmp_path: Path, operation: Operation
 ) -> None:
@@ -62,7 +62,7 @@ def test_what_spark_does_is_followed_or_named(
     judge(operation, course.play())
 
 
-@pytest.mark.parametrize("operation", TRINO_OPERATIONS, ids=[each.id for each in TRINO_OPERATIONS])
+@pytest.mark.parametrize("operation", TRINO_OPERATIONS, ids=[case.id for case in TRINO_OPERATIONS])
 def test_what_trino_does_is_followed_or_named(stack: Stack, trino: Trino, tmp_path: Path, operation: Operation) -> None:
     course = Course(stack=stack, folder=tmp_path, operation=operation, execute=partial(in_trino, trino))
     judge(operation, course.play())

@@ -60,7 +60,7 @@ class Archived:
         archive_once(self.config, self.topic, engine=InlineEngine())
 
     def _orphan(self) -> str:
-        files = [each for each in self.objects.list(f"s3://{self.bucket}") if each.path.endswith(".parquet")]
+        files = [entry for entry in self.objects.list(f"s3://{self.bucket}") if entry.path.endswith(".parquet")]
         path = f"{files[0].path.rpartition('-')[0]}-{new_id().lower()}.parquet"
         self.objects.write(path, self.objects.read(files[0].path))
         return path
@@ -73,8 +73,8 @@ class Archived:
 
     def versions(self, client: Minio, path: str) -> list[bool]:
         name = path.removeprefix(f"s3://{self.bucket}/")
-        found = client.list_objects(self.bucket, prefix=name, include_version=True, recursive=True)
-        return sorted(each.is_delete_marker for each in found)
+        listed = client.list_objects(self.bucket, prefix=name, include_version=True, recursive=True)
+        return sorted(version.is_delete_marker for version in listed)
 
 
 @pytest.fixture(params=["versioned", "locked"])
@@ -94,7 +94,7 @@ def archived(
 def test_where_versions_stay_an_orphan_is_hidden_and_not_gone(archived: Archived, client: Minio) -> None:
     """A removal puts a delete marker on top; bytes stay, and cost, until a rule ends them."""
     report = archived.remove_orphans()
-    assert [each.path for each in report.topics[0].deleted] == [archived.orphan]
+    assert [entry.path for entry in report.topics[0].deleted] == [archived.orphan]
     assert not report.topics[0].failures
     assert not archived.objects.exists(archived.orphan)
     assert archived.versions(client, archived.orphan) == [False, True]

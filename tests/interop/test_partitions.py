@@ -65,10 +65,12 @@ def flights(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     topic = stack.topic(PARTITIONS)
     value = {"format": "protobuf", "message": MESSAGE, "proto": str(folder / "flight.proto")}
     config = stack.config({topic: {"value": value, "partition_by": TERMS}})
-    rows, each = read_flights(), FLIGHTS // RUNS
+    rows, size = read_flights(), FLIGHTS // RUNS
     for turn in range(RUNS):
-        made = events(rows.slice(turn * each, each), message)
-        stack.produce(topic, *({"key": one.key, "value": one.value, "timestamp": one.timestamp} for one in made))
+        made = events(rows.slice(turn * size, size), message)
+        stack.produce(
+            topic, *({"key": event.key, "value": event.value, "timestamp": event.timestamp} for event in made)
+        )
         archive_once(config, topic, engine=InlineEngine())
     with counting_proxy(stack.s3_endpoint, folder) as proxy:
         yield Flights(
@@ -100,20 +102,20 @@ def _pair(row: list[int]) -> tuple[int, int]:
 
 def _by_duckdb(stack: Stack, statement: str) -> tuple[int, int]:
     with duckdb_on(stack) as connection:
-        found = connection.sql(statement).fetchone()
-    assert found is not None
-    return _pair(list(found))
+        row = connection.sql(statement).fetchone()
+    assert row is not None
+    return _pair(list(row))
 
 
 @pytest.mark.parametrize(("by", "ask"), [(name, name) for name in ("spark", "trino", "duckdb")], indirect=["ask"])
 def test_filters_by_partition_give_all_rows_and_open_fewer_files(flights: Flights, by: str, ask: Ask) -> None:
     table = flights.stack.catalog().load_table(flights.table)
     files, rows = layout_of(table), read_flights().slice(0, FLIGHTS)
-    for condition, wanted in FILTERS.items():
-        found = rows.filter(wanted)
+    for condition, expression in FILTERS.items():
+        selected = rows.filter(expression)
         mark = flights.proxy.mark()
         answer = ask(f"SELECT count(*) AS n, sum(val.miles) AS c FROM lake.{flights.table} WHERE {condition}")
-        assert answer == (found.num_rows, pc.sum(found["distance"]).as_py()), condition
+        assert answer == (selected.num_rows, pc.sum(selected["distance"]).as_py()), condition
         opened = touched(files, flights.proxy.since(mark), ["val.miles"])
         planned = len(list(table.scan(row_filter=_for_pyiceberg(condition)).plan_files()))
         assert 0 < planned <= len(files) // 2

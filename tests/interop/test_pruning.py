@@ -60,15 +60,15 @@ def watched(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 def asker(
     watched: Watched, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[askers.Asker]:
-    here, running = watched.stack, ExitStack()
+    lake, running = watched.stack, ExitStack()
     made: dict[str, Callable[[], askers.Asker]] = {
-        "spark": lambda: running.enter_context(askers.spark_asker(here)),
-        "trino": lambda: askers.TrinoAsker(running.enter_context(trino.trino(here, tmp_path_factory.mktemp("trino")))),
-        "duckdb": lambda: askers.DuckdbAsker(here),
-        "pyiceberg": lambda: askers.PyicebergAsker(here),
-        "polars": lambda: askers.PolarsAsker(here),
-        "clickhouse": lambda: askers.ClickhouseAsker(here, request.getfixturevalue("clickhouse")),
-        "datafusion": lambda: askers.DatafusionAsker(here),
+        "spark": lambda: running.enter_context(askers.spark_asker(lake)),
+        "trino": lambda: askers.TrinoAsker(running.enter_context(trino.trino(lake, tmp_path_factory.mktemp("trino")))),
+        "duckdb": lambda: askers.DuckdbAsker(lake),
+        "pyiceberg": lambda: askers.PyicebergAsker(lake),
+        "polars": lambda: askers.PolarsAsker(lake),
+        "clickhouse": lambda: askers.ClickhouseAsker(lake, request.getfixturevalue("clickhouse")),
+        "datafusion": lambda: askers.DatafusionAsker(lake),
     }
     with running:
         yield made[request.param]()
@@ -77,19 +77,21 @@ def asker(
 @pytest.mark.parametrize(("by", "asker"), [(name, name) for name in ENGINES], indirect=["asker"], ids=list(ENGINES))
 def test_engines_read_no_more_than_the_docs_tell(watched: Watched, by: str, asker: askers.Asker) -> None:
     orders = watched.orders
-    found: dict[str, Any] = {}
+    outcomes: dict[str, Any] = {}
     for question, needed in orders.questions.items():
         mark = watched.proxy.mark()
         assert asker.ask(orders.table, question) == needed.answer, question.title
-        found[question.title] = asdict(touched(orders.files, watched.proxy.since(mark), question.columns))
+        outcomes[question.title] = asdict(touched(orders.files, watched.proxy.since(mark), question.columns))
     version = trino.VERSION if by == "trino" else importlib.metadata.version(VERSIONS[by])
     if os.environ.get("ARCHIVER_RECORD"):
-        least = {each.title: {"files": one.files, "groups": one.groups} for each, one in orders.questions.items()}
-        keep(by, version, asdict(orders.whole), least, found)
-    told = kept()
-    assert told["table"] == asdict(orders.whole) | {"kilobytes": pytest.approx(orders.whole.kilobytes, rel=0.01)}
-    assert told["versions"][by] == version
-    for title, numbers in found.items():
-        known = told["questions"][title][by]
-        assert (numbers["groups"], numbers["files"]) == (known["groups"], known["files"]), title
-        assert numbers["kilobytes"] <= 2 * known["kilobytes"] + 500, title
+        least = {
+            asked.title: {"files": parts.files, "groups": parts.groups} for asked, parts in orders.questions.items()
+        }
+        keep(by, version, asdict(orders.whole), least, outcomes)
+    documented = kept()
+    assert documented["table"] == asdict(orders.whole) | {"kilobytes": pytest.approx(orders.whole.kilobytes, rel=0.01)}
+    assert documented["versions"][by] == version
+    for title, numbers in outcomes.items():
+        limits = documented["questions"][title][by]
+        assert (numbers["groups"], numbers["files"]) == (limits["groups"], limits["files"]), title
+        assert numbers["kilobytes"] <= 2 * limits["kilobytes"] + 500, title

@@ -89,11 +89,11 @@ def test_objects_go_in_and_come_back(place: Place, tmp_path: Path):
         stream.seek(-300, 2)
         assert stream.read(7) == large[-300:-293]
     expected = {f"{root}/a/b/large.parquet": len(large), f"{root}/a/small": 2}
-    assert {each.path: each.size for each in objects.list(root)} == expected
-    assert {each.path: each.size for part in objects.walk(root) for each in part} == expected
-    assert {each.path for part in objects.walk(f"{root}/a") for each in part} == expected.keys()
-    assert all(abs(each.modified_ms / 1_000 - time.time()) < 120 for each in objects.list(root) if each.modified_ms)
-    assert all(each.modified_ms for each in objects.list(root))
+    assert {entry.path: entry.size for entry in objects.list(root)} == expected
+    assert {entry.path: entry.size for part in objects.walk(root) for entry in part} == expected
+    assert {entry.path for part in objects.walk(f"{root}/a") for entry in part} == expected.keys()
+    assert all(abs(entry.modified_ms / 1_000 - time.time()) < 120 for entry in objects.list(root) if entry.modified_ms)
+    assert all(entry.modified_ms for entry in objects.list(root))
     assert objects.list(f"{root}/none") == ()
     objects.delete(f"{root}/a/small", OwnFolder(root))
     objects.delete(f"{root}/a/small", OwnFolder(root))
@@ -139,15 +139,15 @@ def test_orphans_are_found_and_nothing_else_is(place: Place):
     objects = ObjectStore.of(place.store.properties)
 
     def files() -> set[str]:
-        found = objects.list(place.table(config, topic).location())
-        return {each.path for each in found if each.path.endswith(".parquet")}
+        entries = objects.list(place.table(config, topic).location())
+        return {entry.path for entry in entries if entry.path.endswith(".parquet")}
 
     left = files() - needed
     assert left
     begun = f"{min(left).rpartition('-')[0]}-{new_id().lower()}.parquet"
     objects.write(begun, b"")  # which an upload that was killed leaves in some stores
     report = Orphans(load_config(config), (), deletes=True, clock=lambda: time.time() + LATER).run()
-    assert {each.path for each in report.topics[0].deleted} >= {begun, *left}
+    assert {entry.path for entry in report.topics[0].deleted} >= {begun, *left}
     assert not report.topics[0].failures
     assert files() == needed
     assert place.same(config, topic)

@@ -43,8 +43,8 @@ def archived(stack: Stack, folder: Path) -> tuple[Path, str, Path]:
 def asked(config: Path, topic: str, *options: str) -> dict[str, Any]:
     done = CliRunner().invoke(app, ["views", topic, "--config", str(config), *options])
     assert done.exit_code == 0, done.output
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
 
 
 def options_of(kind: str, form: str) -> list[str]:
@@ -77,9 +77,9 @@ def test_trino_reads_the_view_that_spark_reads(stack: Stack, folder: Path) -> No
                 done = asked(
                     config, topic, "--engine", "trino", "--apply", "--name", f"{kind}_{form}", *options_of(kind, form)
                 )
-                found = server.rows(f"SELECT * FROM {done['view']}")
+                answer = server.rows(f"SELECT * FROM {done['view']}")
                 names = [column["name"] for column in done["columns"]]
-                shown = [dict(zip(names, row, strict=True)) for row in found]
+                shown = [dict(zip(names, row, strict=True)) for row in answer]
                 assert positional(shown, from_trino) == positional(expected(kind, rows, form), from_structs), (
                     kind,
                     form,
@@ -101,7 +101,7 @@ def from_trino(value: Any) -> Any:
         case dict():
             return sorted([from_trino(key), from_trino(item)] for key, item in value.items())
         case tuple() | list():
-            return [from_trino(each) for each in value]
+            return [from_trino(part) for part in value]
         case _:
             return value
 
@@ -109,25 +109,25 @@ def from_trino(value: Any) -> Any:
 def from_structs(value: Any) -> Any:
     match value:
         case dict():
-            return [from_structs(each) for each in value.values()]
+            return [from_structs(part) for part in value.values()]
         case [(_, _), *_] if isinstance(value[0], tuple):
             return sorted([from_structs(key), from_structs(item)] for key, item in value)
         case list():
-            return [from_structs(each) for each in value]
+            return [from_structs(part) for part in value]
         case _:
             return value
 
 
 @pytest.fixture(scope="module")
 def clickhouse(stack: Stack) -> Iterator[Clickhouse]:
-    here, told = stack.endpoints, stack.catalog_properties
+    servers, catalog = stack.endpoints, stack.catalog_properties
     with running_clickhouse() as server:
         server.run("SET allow_database_iceberg = 1, session_timezone = 'UTC'")
         server.run(
-            f"CREATE DATABASE lake ENGINE = DataLakeCatalog('{here.catalog_uri}/v1', '{here.access_key}',"
-            f" '{here.secret_key}') SETTINGS catalog_type = 'rest', warehouse = '{here.warehouse}',"
-            f" catalog_credential = '{told['credential']}', oauth_server_uri = '{told['oauth2-server-uri']}',"
-            f" storage_endpoint = '{here.s3_endpoint}', vended_credentials = false"
+            f"CREATE DATABASE lake ENGINE = DataLakeCatalog('{servers.catalog_uri}/v1', '{servers.access_key}',"
+            f" '{servers.secret_key}') SETTINGS catalog_type = 'rest', warehouse = '{servers.warehouse}',"
+            f" catalog_credential = '{catalog['credential']}', oauth_server_uri = '{catalog['oauth2-server-uri']}',"
+            f" storage_endpoint = '{servers.s3_endpoint}', vended_credentials = false"
         )
         server.run("CREATE DATABASE flat")
         yield server
@@ -140,8 +140,8 @@ def test_clickhouse_reads_a_view_over_files_of_several_schemas(
     rows = read(stack, config, topic).to_pylist()
     for kind in KINDS:
         for form in flat_rows.FORMS:
-            place = ("--namespace", "flat", "--name", f"{kind}_{form}")
-            clickhouse.run(asked(config, topic, "--engine", "clickhouse", *place, *options_of(kind, form))["sql"])
+            target = ("--namespace", "flat", "--name", f"{kind}_{form}")
+            clickhouse.run(asked(config, topic, "--engine", "clickhouse", *target, *options_of(kind, form))["sql"])
             shown = clickhouse.query(f"SELECT * FROM flat.{kind}_{form}").to_pylist()
             assert without_nulls(shown) == without_nulls(expected(kind, rows, form)), (kind, form)
 
@@ -156,10 +156,10 @@ def without_nulls(rows: Rows) -> list[str]:
 def _thin(value: Any) -> Any:
     match value:
         case dict():
-            thin = {name: _thin(each) for name, each in value.items()}
-            return thin if any(each is not None for each in thin.values()) else None
+            thin = {name: _thin(item) for name, item in value.items()}
+            return thin if any(item is not None for item in thin.values()) else None
         case list() | tuple():
-            return [_thin(each) for each in value] or None
+            return [_thin(item) for item in value] or None
         case str():
             return value.encode()
         case _:

@@ -36,17 +36,17 @@ def content(message: str) -> list[bytes]:
     """Return upb's messages; an OldOrder is an Order with unknown newer fields."""
     source = "producers.Order" if message == "producers.OldOrder" else message
     made = (random_message(seed, descriptor(source)) for seed in count())
-    whole = (each.SerializeToString(deterministic=True) for each in made if each.IsInitialized())
+    whole = (instance.SerializeToString(deterministic=True) for instance in made if instance.IsInitialized())
     return list(islice(whole, COUNTS[message]))
 
 
 def read_vector(producer: str) -> dict[str, list[bytes]]:
     lines = lzma.decompress((VECTORS / f"{producer}.txt.xz").read_bytes()).decode("ascii").splitlines()
-    found: dict[str, list[bytes]] = {}
+    payloads: dict[str, list[bytes]] = {}
     for line in lines:
         message, _, data = line.partition(" ")
-        found.setdefault(message, []).append(bytes.fromhex(data))
-    return found
+        payloads.setdefault(message, []).append(bytes.fromhex(data))
+    return payloads
 
 
 def write_vector(producer: str, written: dict[str, list[bytes]]) -> None:

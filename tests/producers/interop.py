@@ -24,7 +24,7 @@ NO_GROUPS = tuple(name for name in COUNTS if name != "producers.Claim")
 
 
 def run(*command: str | Path, folder: Path, given: bytes = b"") -> bytes:
-    done = subprocess.run([str(each) for each in command], cwd=folder, input=given, stdout=subprocess.PIPE, check=True)
+    done = subprocess.run([str(part) for part in command], cwd=folder, input=given, stdout=subprocess.PIPE, check=True)
     return done.stdout
 
 
@@ -32,14 +32,14 @@ def written_by(command: Sequence[str | Path], folder: Path, messages: Sequence[s
     given = [(message, value) for message in messages for value in content(message)]
     framed = b"".join(_frame(message.encode()) + _frame(value) for message, value in given)
     output = run(*command, folder=folder, given=framed)
-    found: dict[str, list[bytes]] = {}
+    payloads: dict[str, list[bytes]] = {}
     at = 0
     for message, _ in given:
         size = int.from_bytes(output[at : at + 4], "little")
-        found.setdefault(message, []).append(output[at + 4 : at + 4 + size])
+        payloads.setdefault(message, []).append(output[at + 4 : at + 4 + size])
         at += 4 + size
     assert at == len(output)
-    return found
+    return payloads
 
 
 def _frame(data: bytes) -> bytes:
@@ -171,8 +171,8 @@ def main(scratch: Path, *, record: bool) -> None:
             continue
         written = produce(scratch)
         shares = {message: kept_raw(message, values) for message, values in written.items()}
-        told = ", ".join(f"{message} {raw} of {len(written[message])}" for message, raw in shares.items())
-        print(f"{name}: kept raw of {told}")  # noqa: T201
+        text = ", ".join(f"{message} {raw} of {len(written[message])}" for message, raw in shares.items())
+        print(f"{name}: kept raw of {text}")  # noqa: T201
         if record:
             write_vector(name, written)
         kept = read_vector(name)

@@ -52,7 +52,7 @@ def _forms(message: str, values: list[bytes]) -> int:
 @pytest.mark.parametrize("message", COUNTS)
 def test_nothing_that_upb_writes_is_kept_raw(message: str) -> None:
     parsed = (parse(descriptor(message), value) for value in content(message))
-    assert kept_raw(message, [each.SerializeToString() for each in parsed if each is not None]) == 0
+    assert kept_raw(message, [instance.SerializeToString() for instance in parsed if instance is not None]) == 0
 
 
 @pytest.mark.parametrize("producer", WRITES)

@@ -89,8 +89,8 @@ def test_objects_in_each_others_places_are_found(
     written: Written, key: PublicKey, copies: Path, data: st.DataObject
 ) -> None:
     target = copy_of(written, copies)
-    one, other = data.draw(st.sampled_from([(a, b) for a in range(13, ALL) for b in range(a + 1, ALL + 1)]))
-    paths = [target / f"entry-{number:010d}.json" for number in (one, other)]
+    first, second = data.draw(st.sampled_from([(a, b) for a in range(13, ALL) for b in range(a + 1, ALL + 1)]))
+    paths = [target / f"entry-{number:010d}.json" for number in (first, second)]
     contents = [path.read_bytes() for path in paths]
     for path, content in zip(paths, reversed(contents), strict=True):
         path.write_bytes(content)

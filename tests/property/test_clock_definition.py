@@ -32,10 +32,10 @@ def by_definition(log: Log) -> list[int]:
     answer: list[int] = []
     last_kept: int | None = None
     for centre, time in enumerate(times):
-        last, held = centre, 0
-        while last - centre < HALF and last + 1 < len(log) and held + log[last + 1][1] <= AHEAD:
+        last, ahead = centre, 0
+        while last - centre < HALF and last + 1 < len(log) and ahead + log[last + 1][1] <= AHEAD:
             last += 1
-            held += log[last][1]
+            ahead += log[last][1]
 
         def near(one: int, other: int, last: int = last) -> bool:
             """A batch that is missing or invisible contradicts nothing."""
@@ -66,10 +66,10 @@ def test_values_follow_the_definition(log: Log, cuts: list[int]) -> None:
     for start, end in pairwise(edges):
         part = np.array(log[start:end], np.int64).reshape(-1, 2)
         decided += clock.push(part[:, 0], part[:, 1]).tolist()
-        held = sum(size for _, size in log[len(decided) + 1 : end])
+        ahead = sum(size for _, size in log[len(decided) + 1 : end])
         assert clock.undecided == end - len(decided)
         assert clock.undecided <= HALF
-        assert held <= AHEAD
+        assert ahead <= AHEAD
     decided += clock.finish().tolist()
     assert decided == by_definition(log)
     assert clock.undecided == 0
@@ -99,10 +99,10 @@ def test_confirmed_batches_are_ten_minutes_off_at_most(steps: list[int], wild: d
     times = [START]
     for step in steps:
         times.append(min(max(times[-1] + step, 0), PLAN))
-    times = [wild.get(place, time) for place, time in enumerate(times)]
+    times = [wild.get(index, time) for index, time in enumerate(times)]
     values = [value for file in archived(times) for value in file]
-    for place, (time, value) in enumerate(zip(times, values, strict=True)):
-        neighbours = times[max(place - 1, 0) : place] + times[place + 1 : place + 2]
+    for index, (time, value) in enumerate(zip(times, values, strict=True)):
+        neighbours = times[max(index - 1, 0) : index] + times[index + 1 : index + 2]
         if all(abs(time - neighbour) <= HOUR for neighbour in neighbours):
             assert abs(value - time) <= 10 * MINUTE
 
@@ -113,11 +113,11 @@ def test_confirmed_batches_are_ten_minutes_off_at_most(steps: list[int], wild: d
 )
 def test_wild_minority_moves_no_other_batch(steps: list[int], wild: dict[int, int]) -> None:
     times = np.minimum(START + np.cumsum([0, *steps]), PLAN).tolist()
-    chosen = {3 * place + 1: time for place, time in wild.items() if 3 * place + 2 < len(times)}
-    files = archived([chosen.get(place, time) for place, time in enumerate(times)])
+    chosen = {3 * index + 1: time for index, time in wild.items() if 3 * index + 2 < len(times)}
+    files = archived([chosen.get(index, time) for index, time in enumerate(times)])
     values = [value for file in files for value in file]
-    for place, (time, value) in enumerate(zip(times, values, strict=True)):
-        if place not in chosen:
+    for index, (time, value) in enumerate(zip(times, values, strict=True)):
+        if index not in chosen:
             assert abs(value - time) <= 10 * MINUTE
 
 

@@ -130,8 +130,8 @@ class World:
                 self.catalog.apply(attempt)
                 raise LANDED[fate]
             case _:
-                others = prepare(self.catalog.load(), [span(9, 0, 1, with_file=False)], change=None, commit_id=new_id())
-                self.catalog.change(*others.updates)
+                rival = prepare(self.catalog.load(), [span(9, 0, 1, with_file=False)], change=None, commit_id=new_id())
+                self.catalog.change(*rival.updates)
                 self.catalog.apply(attempt)
 
     def arrive(self) -> None:

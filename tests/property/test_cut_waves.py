@@ -84,7 +84,7 @@ class Archiver:
         self._world = world
         self._limits = limits
         self._planner = WavePlanner[str]()
-        self._finished = FinishedRanges(0, lambda place, later: True)
+        self._finished = FinishedRanges(0, lambda index, later: True)
         self._running: list[PlannedRange] = []
 
     def step(self, which: int, batches: int, file_every: int) -> None:

@@ -207,18 +207,18 @@ def test_order_in_the_source_does_not_matter(
 ) -> None:
     shuffled = []
     for file, limits in history:
-        other = FileDescriptorProto()
-        other.CopyFrom(file)
-        for message in other.message_type:
+        clone = FileDescriptorProto()
+        clone.CopyFrom(file)
+        for message in clone.message_type:
             mixed = list(message.field)
             shuffler.shuffle(mixed)
             del message.field[:]
             message.field.extend(mixed)
-        mixed_messages = list(other.message_type)
+        mixed_messages = list(clone.message_type)
         shuffler.shuffle(mixed_messages)
-        del other.message_type[:]
-        other.message_type.extend(mixed_messages)
-        shuffled.append((other, limits))
+        del clone.message_type[:]
+        clone.message_type.extend(mixed_messages)
+        shuffled.append((clone, limits))
     first, second = run(history)[-1], run(shuffled)[-1]
     assert first.state.entries == second.state.entries
     assert first.changes == second.changes
@@ -280,13 +280,13 @@ class Returns:
 
 @st.composite
 def moved_oneofs(draw: st.DrawFn, file: FileDescriptorProto) -> FileDescriptorProto:
-    other = FileDescriptorProto.FromString(file.SerializeToString())
-    for message in other.message_type:
+    moved = FileDescriptorProto.FromString(file.SerializeToString())
+    for message in moved.message_type:
         del message.oneof_decl[:]
         for field in message.field:
             field.ClearField("oneof_index")
         into_oneofs(draw, message)
-    return other
+    return moved
 
 
 @st.composite

@@ -297,7 +297,7 @@ class SearchedTopic:
         archive = self.lake.archive(registry=lambda *_: self, ledger=lambda *_: self.state)
         selected = SelectedRecords.of(archive, Selection.parse(where=where))
         ranges = [RowRange(partition=it, start_offset=archive.snapshot.first_offsets.get(it, 0)) for it in range(3)]
-        batches = [batch for wanted in ranges for batch, _ in selected.read(wanted)]
+        batches = [batch for range_ in ranges for batch, _ in selected.read(range_)]
         return [(it["partition"], it["offset"]) for batch in batches for it in batch.to_pylist()]
 
 

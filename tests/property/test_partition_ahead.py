@@ -60,8 +60,8 @@ class World:
     def take(self, step: Step) -> None:
         for partition, offsets in enumerate(step.offsets):
             if offsets:
-                one = self.staged.stage(self.folder, partition, offsets)
-                self.known[one.id] = one
+                range_ = self.staged.stage(self.folder, partition, offsets)
+                self.known[range_.id] = range_
         for partition in step.set_back:
             self.set_back(partition)
         for partition in step.set_right:

@@ -62,6 +62,6 @@ def test_columns_of_a_missing_version_are_never_assigned_again() -> None:
 def test_mappings_of_different_ledgers_are_refused() -> None:
     _, rows = history()
     stranger = assign(LedgerState().at_least(500), value=fields(STEPS[0])).state
-    other = assign(stranger, key=fields("int32 k = 1;"), value=fields(STEPS[1])).row
+    foreign = assign(stranger, key=fields("int32 k = 1;"), value=fields(STEPS[1])).row
     with pytest.raises(EvolutionError, match="journal"):
-        rebuild_ledger([rows[0], other])
+        rebuild_ledger([rows[0], foreign])

@@ -64,8 +64,8 @@ def test_a_mapping_that_names_no_format_is_protobuf() -> None:
 
 
 def test_columns_have_the_types_of_the_schema() -> None:
-    found = assigned(LedgerState(), TRADE)
-    value = found.iceberg_schema.find_type("val")
+    assignment = assigned(LedgerState(), TRADE)
+    value = assignment.iceberg_schema.find_type("val")
     assert [(field.name, field.field_type) for field in value.fields[:6]] == [
         ("id", IntegerType()),
         ("day", DateType()),
@@ -74,8 +74,8 @@ def test_columns_have_the_types_of_the_schema() -> None:
         ("tag", FixedType(3)),
         ("trader", UUIDType()),
     ]
-    assert [entry.path for entry in found.state.entries if entry.root == "val"][:2] == [("id",), ("day",)]
-    assert found.row.value.iceberg_type == value
+    assert [entry.path for entry in assignment.state.entries if entry.root == "val"][:2] == [("id",), ("day",)]
+    assert assignment.row.value.iceberg_type == value
 
 
 def test_values_are_seen_in_their_columns_and_come_back() -> None:
@@ -146,9 +146,9 @@ def test_only_what_iceberg_widens_keeps_its_column(before: str, after: str, kind
 
 
 def test_names_that_differ_in_case_alone_get_ids() -> None:
-    found = assigned(LedgerState(), FixedSchema.of(Id="int", id="int", __raw__="int"))
-    live = {entry.path[-1]: entry.name for entry in found.state.entries if entry.root == "val"}
-    ids = {entry.path[-1]: entry.field_id for entry in found.state.entries if entry.root == "val"}
+    assignment = assigned(LedgerState(), FixedSchema.of(Id="int", id="int", __raw__="int"))
+    live = {entry.path[-1]: entry.name for entry in assignment.state.entries if entry.root == "val"}
+    ids = {entry.path[-1]: entry.field_id for entry in assignment.state.entries if entry.root == "val"}
     assert live["Id"] == "Id"
     assert live["id"] == f"id_{ids['id']}"
     assert live["__raw__"] == f"__raw___{ids['__raw__']}"
@@ -157,8 +157,8 @@ def test_names_that_differ_in_case_alone_get_ids() -> None:
 def test_a_format_may_follow_another() -> None:
     first = assigned(LedgerState(), fields("int32 id = 1; string day = 2;"))
     second = assigned(first.state, TRADE)
-    there = {entry.name: entry for entry in second.state.entries if entry.root == "val"}
-    assert there["id"].path == ("id",)
+    entries = {entry.name: entry for entry in second.state.entries if entry.root == "val"}
+    assert entries["id"].path == ("id",)
     old = [entry for entry in second.state.entries if entry.path in {(1,), (2,)}]
     assert [entry.state for entry in old] == [ColumnState.DELETED] * 2
     third = assign(second.state, value=fields("int32 id = 1; string day = 2; bytes more = 3;"))
@@ -176,11 +176,11 @@ def test_the_ledger_is_learned_again_from_mappings() -> None:
 
 def test_people_see_fields_without_numbers() -> None:
     commented = FixedSchema(fields=(FixedField(name="id", type="int", comment="who  sold"), *TRADE.fields[1:]))
-    found = outline(assigned(LedgerState(), commented).state)
-    first, second = found.roots[1].columns[:2]
+    outlined = outline(assigned(LedgerState(), commented).state)
+    first, second = outlined.roots[1].columns[:2]
     assert (first.number, first.source_name, first.protobuf, first.doc) == (None, "id", "int (4 bytes)", "who sold")
     assert (second.type, second.protobuf) == ("date", "date (4 bytes)")
-    assert found.roots[1].message == "record"
+    assert outlined.roots[1].message == "record"
 
 
 def test_another_format_shares_the_schema_id_of_envelopes() -> None:
@@ -189,7 +189,7 @@ def test_another_format_shares_the_schema_id_of_envelopes() -> None:
     values = [head + GOOD, b"\0\0\0\0\x08" + GOOD, GOOD, head, None, head + b"short"]
     seen: set[int] = set()
     rows = decode_enveloped(row.value, pa.array(values), EnvelopeReader(choice=IdAlone(known=(7,))), seen=seen)
-    assert [each and each["__err__"] for each in rows.to_pylist()] == [
+    assert [value and value["__err__"] for value in rows.to_pylist()] == [
         None, UNKNOWN_SCHEMA_ID, BAD_ENVELOPE, "wrong_length@0", None, "wrong_length@0",
     ]  # fmt: skip
     assert rows[0]["__prefix__"].as_py() == head
@@ -201,7 +201,7 @@ def test_another_format_shares_the_schema_id_of_envelopes() -> None:
 def test_ids_of_another_schema_are_refused() -> None:
     row = assigned(LedgerState(), TRADE).row
     data = row.to_json()
-    data["value"]["columns"] = [each for each in data["value"]["columns"] if each[0] != [-5]]
+    data["value"]["columns"] = [column for column in data["value"]["columns"] if column[0] != [-5]]
     with pytest.raises(DescriptorError, match="the ids given lack a column"):
         _ = row_mapping_from_json(data).value.arrow_type
 

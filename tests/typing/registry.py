@@ -35,5 +35,5 @@ def files(registry: Registry, topic: TopicRow, offsets: Mapping[int, PartitionOf
     assert_type(pending, tuple[TranslatedRange, ...])
     assert_type(registry.files.staged_ends(topic), dict[int, PartitionOffset])
     assert_type(registry.files.stage(topic, pending, table_offsets=offsets).accepted, tuple[TranslatedRange, ...])
-    assert_type(registry.files.confirm(topic, [one.id for one in pending], commit_id=None), None)
+    assert_type(registry.files.confirm(topic, [range_.id for range_ in pending], commit_id=None), None)
     assert_type(registry.files.counts(topic), dict[FileState, StateCount])

@@ -120,16 +120,13 @@ class Making:
     def note(self, topic: str, fate: Fate, which: Callable[[Seen], bool] = lambda _: True) -> None:
         wait_until_decided(self.stack, topic, PARTITIONS)
         for record in from_kafka(self.stack, topic, PARTITIONS):
-            place = (topic, record.partition, record.offset)
-            assert self.records.setdefault(place, record) == record, record
-            is_open = self.fates.get(place) in (None, Fate.ARCHIVED)
-            self.fates[place] = fate if is_open and which(record) else self.fates.get(place, Fate.ARCHIVED)
+            key = (topic, record.partition, record.offset)
+            assert self.records.setdefault(key, record) == record, record
+            is_open = self.fates.get(key) in (None, Fate.ARCHIVED)
+            self.fates[key] = fate if is_open and which(record) else self.fates.get(key, Fate.ARCHIVED)
 
     def kept(self) -> list[KeptRecord]:
-        return [
-            KeptRecord(topic=place[0], seen=self.records[place], fate=self.fates[place])
-            for place in sorted(self.records)
-        ]
+        return [KeptRecord(topic=key[0], seen=self.records[key], fate=self.fates[key]) for key in sorted(self.records)]
 
     def change_section(self, topic: str, **keys: Any) -> None:
         before = to_toml({"topics": {topic: self.sections[topic]}})
@@ -185,7 +182,7 @@ def events(making: Making) -> None:
     making.stack.topic(PARTITIONS, name="events", config={"message.timestamp.type": "LogAppendTime"})
 
     def day(number: int) -> None:
-        making.produce("events", (_event(each) for each in range(number * 20, number * 20 + 20)), codec="lz4")
+        making.produce("events", (_event(index) for index in range(number * 20, number * 20 + 20)), codec="lz4")
 
     for number in range(4):
         day(number)
@@ -193,9 +190,9 @@ def events(making: Making) -> None:
     day(4)
     making.note("events", Fate.ARCHIVED)
     cut = {TopicPartition("events", 1, 45): range(40, 45)}
-    for place, offsets in cut.items():
+    for partition, offsets in cut.items():
         making.note("events", Fate.LOST, lambda record, o=offsets: record.partition == 1 and record.offset in o)
-        making.stack.admin.delete_records([place])[place].result(30)
+        making.stack.admin.delete_records([partition])[partition].result(30)
     job = ArchiveJob(load_config(making.config), ["events"], accepts=AcceptedLosses(gaps=True), engine=InlineEngine())
     assert job.run_once().succeeded
     for offset in (10, 20):
@@ -290,15 +287,15 @@ def _compact(making: Making, topic: str, *, partitions: frozenset[int] = frozens
 
 
 def _is_new(making: Making, topic: str) -> Callable[[Seen], bool]:
-    before = frozenset(place for place in making.records if place[0] == topic)
+    before = frozenset(key for key in making.records if key[0] == topic)
     return lambda record: (topic, record.partition, record.offset) not in before
 
 
 def _order(version: int, number: int) -> dict[str, Any]:
     made = message_factory.GetMessageClass(descriptor_of(ORDERS[version], "shop.Order"))(id=number + 1)
     setattr(made, "customer" if version == 0 else "client", ("", "Zoë", "日本", "x" * 40)[number % 4])
-    for each in range(number % 3):
-        made.lines.add(sku=f"sku-{each}", count=-number if each else number)
+    for index in range(number % 3):
+        made.lines.add(sku=f"sku-{index}", count=-number if index else number)
     if version < 2:
         made.tags.update({"a": number, "": -1} if number % 4 == 0 else {})
     else:
@@ -353,7 +350,7 @@ def _shipment(number: int) -> dict[str, Any]:
     made = message_factory.GetMessageClass(descriptor_of(SHIPMENTS, "shop.Shipment"))(id=number, weight=2**63 + number)
     if number % 4:
         made.to.region = ("eu", "us", "ü / x")[number % 3]
-    made.parts.extend(f"part {each}" for each in range(number % 3))
+    made.parts.extend(f"part {index}" for index in range(number % 3))
     value = made.SerializeToString(deterministic=True)
     return {
         "value": None if number % 17 == 3 else b"\xff\xff" if number % 19 == 5 else value,

@@ -110,7 +110,7 @@ def _serve(making: histories.Making) -> None:
         while not consumer.assignment():
             consumer.poll(0.1)
         places = [TopicPartition("orders", partition, offset) for partition, offset in COMMITTED.items()]
-        assert not any(place.error for place in consumer.commit(offsets=places, asynchronous=False))
+        assert not any(item.error for item in consumer.commit(offsets=places, asynchronous=False))
         consumer.close()
 
 
@@ -120,8 +120,8 @@ def _judge(making: histories.Making) -> None:
         expected = [record.seen for record in making.kept() if (record.topic, record.fate) == (topic, Fate.ARCHIVED)]
         assert from_archive(making.config, topic, histories.PARTITIONS) == expected, topic
     report = Verify(load_config(making.config), histories.TOPICS).run()
-    for found in report.topics:
-        print(found.topic, *(fault.message for fault in found.faults), sep="\n  ")  # noqa: T201 - a script
+    for verdict in report.topics:
+        print(verdict.topic, *(fault.message for fault in verdict.faults), sep="\n  ")  # noqa: T201 - a script
     assert not report.failed, report.failed
 
 
@@ -156,13 +156,13 @@ def _objects(stack: Stack) -> dict[str, bytes]:
         region="us-east-1",
     )
     folders = ("tables/kafka", JOURNAL.removeprefix("s3://"))
-    found = [
+    paths = [
         info.path
         for folder in folders
         for info in store.get_file_info(pyarrow.fs.FileSelector(folder, recursive=True))
         if info.type == pyarrow.fs.FileType.File
     ]
-    return {path: store.open_input_stream(path).read() for path in found}
+    return {path: store.open_input_stream(path).read() for path in paths}
 
 
 if __name__ == "__main__":

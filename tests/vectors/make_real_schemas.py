@@ -51,9 +51,9 @@ def main(wheels: list[str]) -> None:
 
 
 def _write(target: Path, files: Iterable[FileDescriptorProto]) -> None:
-    found = {file.name: file for file in files}
-    if found:
-        ordered = FileDescriptorSet(file=[found[name] for name in sorted(found)])
+    by_name = {file.name: file for file in files}
+    if by_name:
+        ordered = FileDescriptorSet(file=[by_name[name] for name in sorted(by_name)])
         target.write_bytes(lzma.compress(ordered.SerializeToString(deterministic=True), preset=9))
         print(f"{target.name}: {target.stat().st_size:,} bytes")  # noqa: T201 - a script
 

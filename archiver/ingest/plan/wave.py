@@ -55,20 +55,20 @@ class WavePlanner(Generic[Topic]):
             [(topic, range_) for range_ in _ranges(backlog, pieces=pieces, piece_bytes=limits.task_bytes)]
             for topic, backlog in chosen
         ]
-        return tuple(one for rank in zip_longest(*pieced) for one in rank if one is not None)
+        return tuple(piece for rank in zip_longest(*pieced) for piece in rank if piece is not None)
 
     def _in_turn(self, backlogs: Mapping[Topic, Sequence[Backlog]]) -> list[tuple[Topic, Backlog]]:
         by_wave: dict[int, list[tuple[int, Topic, Backlog]]] = defaultdict(list)
-        for topic, those in backlogs.items():
+        for topic, topic_backlogs in backlogs.items():
             ranks: Counter[int] = Counter()
-            for backlog in those:
+            for backlog in topic_backlogs:
                 served = self._served[topic, backlog.partition]
                 by_wave[served].append((ranks[served], topic, backlog))
                 ranks[served] += 1
         return [
             (topic, backlog)
             for served in sorted(by_wave)
-            for _, topic, backlog in sorted(by_wave[served], key=lambda one: one[0])
+            for _, topic, backlog in sorted(by_wave[served], key=lambda entry: entry[0])
         ]
 
 
@@ -96,8 +96,12 @@ def small_together(
 
 
 def _sizes(planned: Sequence[tuple[Topic, PlannedRange]], backlogs: Mapping[Topic, Sequence[Backlog]]) -> list[float]:
-    densities = {(topic, each.partition): each.bytes_per_offset for topic, those in backlogs.items() for each in those}
-    return [(one.end_offset - one.start_offset) * densities[topic, one.partition] for topic, one in planned]
+    densities = {
+        (topic, backlog.partition): backlog.bytes_per_offset
+        for topic, topic_backlogs in backlogs.items()
+        for backlog in topic_backlogs
+    }
+    return [(range_.end_offset - range_.start_offset) * densities[topic, range_.partition] for topic, range_ in planned]
 
 
 def _pieces(heavy: int, limits: WaveLimits) -> int:

@@ -59,7 +59,7 @@ class TaskMetrics:
         }
 
     def __add__(self, other: Self) -> Self:
-        sums = {each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)}
+        sums = {metric.name: getattr(self, metric.name) + getattr(other, metric.name) for metric in fields(self)}
         return type(self)(**sums)
 
 

@@ -32,18 +32,18 @@ class FinishedRanges:
 
     def push(self, ranges: Iterable[TranslatedRange]) -> tuple[TranslatedRange, ...]:
         """Return ranges that continue the partition now, and late ones."""
-        self._ahead = sorted((*self._ahead, *ranges), key=lambda one: one.start_offset)
+        self._ahead = sorted((*self._ahead, *ranges), key=lambda range_: range_.start_offset)
         ready: list[TranslatedRange] = []
         while self._ahead and self._ahead[0].start_offset <= self.next:
-            one = self._ahead.pop(0)
-            if one.start_offset == self.next:
-                if not self._continues(one):
+            range_ = self._ahead.pop(0)
+            if range_.start_offset == self.next:
+                if not self._continues(range_):
                     self._ahead, self.torn = [], True
                     break
-                self.next = one.end_offset
-                self._epoch = max(self._epoch, one.leader_epoch)
-                one = replace(one, leader_epoch=self._epoch)
-            ready.append(one)
+                self.next = range_.end_offset
+                self._epoch = max(self._epoch, range_.leader_epoch)
+                range_ = replace(range_, leader_epoch=self._epoch)
+            ready.append(range_)
         return tuple(ready)
 
     def restart(self, start: int, *, epoch: int = -1) -> tuple[TranslatedRange, ...]:
@@ -64,10 +64,10 @@ class FinishedRanges:
     def spans(self, end: int) -> tuple[tuple[int, int], ...]:
         missing: list[tuple[int, int]] = []
         at = self.next
-        for one in self._ahead:
-            if at < one.start_offset:
-                missing.append((at, one.start_offset))
-            at = max(at, one.end_offset)
+        for range_ in self._ahead:
+            if at < range_.start_offset:
+                missing.append((at, range_.start_offset))
+            at = max(at, range_.end_offset)
         if at < end:
             missing.append((at, end))
         return tuple(missing)
@@ -84,8 +84,8 @@ class FinishedRanges:
         """Within an epoch continuity is certain: a record implies all before it."""
         if one.start_offset == self._head or self._epoch in (-1, one.leader_epoch):
             return True
-        place = PartitionOffset(next_offset=self.next, leader_epoch=self._epoch)
-        return one.leader_epoch > self._epoch and self._same_log(place, one.leader_epoch)
+        position = PartitionOffset(next_offset=self.next, leader_epoch=self._epoch)
+        return one.leader_epoch > self._epoch and self._same_log(position, one.leader_epoch)
 
 
 @dataclass(slots=True)

@@ -35,14 +35,14 @@ class KeptRows:
         """Raises RolledBack."""
         error: ContextError | None
         try:
-            found = check_archive(
+            check = check_archive(
                 opened.topic,
                 self._registry,
                 partial(self._catalog.reload, opened.table),
                 known=None if opened.table.is_recalled else opened.table,
                 formats=self._formats,
             )
-            error, self._has_uncompared = found.error, found.has_uncompared
+            error, self._has_uncompared = check.error, check.has_uncompared
         except CatalogUnreachable:
             return
         except ContextError as unreadable:
@@ -56,20 +56,20 @@ class KeptRows:
 
     def compare(self, opened: OpenedTopic, allowance: Allowance) -> None:
         """Only rows that other engines may have written."""
-        told, waiting = self._altered, 0
+        altered, waiting = self._altered, 0
         load = partial(self._catalog.reload, opened.table)
         try:
             if self._has_uncompared and not self._report.failed:
-                found = compare_rows(opened.topic, self._registry, load, allowance, formats=self._formats)
-                if found is not None:
-                    told = rows_altered(load(), found) if found.altered else None
-                    waiting = found.uncompared_rows
+                compared = compare_rows(opened.topic, self._registry, load, allowance, formats=self._formats)
+                if compared is not None:
+                    altered = rows_altered(load(), compared) if compared.altered else None
+                    waiting = compared.uncompared_rows
         except CatalogUnreachable:
             pass
         except ContextError as unreadable:
             self._report.warn(unreadable)
-        if told is not None:
-            self._report.warn(told)
+        if altered is not None:
+            self._report.warn(altered)
         if waiting:
             _LOG.warning(
                 "%s: %d records that others may have changed are not compared yet; the next run goes on",

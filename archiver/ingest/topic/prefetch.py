@@ -51,16 +51,18 @@ def prefetch(
             archived[run] = answer.result()
         except ContextError as error:
             archived[run] = error
-    bounds = _bounds({run: found for run, found in archived.items() if isinstance(found, ArchivedOffsets)}, brokers)
-    return {run: Prefetched(archived=found, bounds=bounds.get(run.name)) for run, found in archived.items()}
+    bounds = _bounds(
+        {run: offsets for run, offsets in archived.items() if isinstance(offsets, ArchivedOffsets)}, brokers
+    )
+    return {run: Prefetched(archived=offsets, bounds=bounds.get(run.name)) for run, offsets in archived.items()}
 
 
 def _bounds(archived: Mapping[Run, ArchivedOffsets], brokers: BrokerClient) -> dict[str, LogBounds]:
-    wanted: dict[str, list[int]] = {}
+    partitions: dict[str, list[int]] = {}
     with suppress(SourceError):  # the first topic that asks by itself says so
         brokers.refresh([run.name for run in archived])
     for run in archived:
         with suppress(SourceError):
             described = brokers.described(run.name).partitions
-            wanted[run.name] = sorted(described.keys() - set(run.given_up))
-    return LogBounds.ask_at_once(wanted, {run.name: found.known for run, found in archived.items()}, brokers)
+            partitions[run.name] = sorted(described.keys() - set(run.given_up))
+    return LogBounds.ask_at_once(partitions, {run.name: offsets.known for run, offsets in archived.items()}, brokers)

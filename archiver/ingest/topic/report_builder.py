@@ -98,7 +98,8 @@ class TopicReportBuilder:
     def committed(self, ranges: Sequence[TranslatedRange]) -> None:
         for partition in sorted({range_.partition for range_ in ranges}):
             own = sorted(
-                (range_ for range_ in ranges if range_.partition == partition), key=lambda one: one.start_offset
+                (range_ for range_ in ranges if range_.partition == partition),
+                key=lambda translated: translated.start_offset,
             )
             self._partitions[partition] = self._of(partition).committed(own)
         self._observer(RangesCommitted(topic=self._topic, ranges=tuple(ranges)))

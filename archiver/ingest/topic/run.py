@@ -168,9 +168,11 @@ class TopicRun:
         plan = plan_topic(self.name, partitions, accept_gaps=self._terms.accepts.gaps, unreadable=spans)
         for partition, error in {**seen.unknown, **refused, **plan.failed}.items():
             self._report.give_up(partition, error)
-        for each in seen.partitions:
-            self._progress(each.partition).ends_at(each.last_stable)
-            self._memory.waiting.saw(each.partition, archived=each.next_offset, end=each.last_stable)
+        for seen_partition in seen.partitions:
+            self._progress(seen_partition.partition).ends_at(seen_partition.last_stable)
+            self._memory.waiting.saw(
+                seen_partition.partition, archived=seen_partition.next_offset, end=seen_partition.last_stable
+            )
         self._keep_starts(
             {partition.partition: partition.next_offset for partition in seen.partitions if partition.known is None}
         )
@@ -184,12 +186,12 @@ class TopicRun:
         self._record_loss(seen, plan.lost)
         self._estimate(seen, plan.ranges)
         self._is_waiting = False
-        found = tuple(backlog for range_ in plan.ranges if (backlog := self._backlog(range_)) is not None)
-        if found:
+        backlogs = tuple(backlog for range_ in plan.ranges if (backlog := self._backlog(range_)) is not None)
+        if backlogs:
             self._use_schema()
         else:  # no task of this wave will end with a commit
             self._commit_rest()
-        return found
+        return backlogs
 
     def take(self, planned: PlannedRange, result: TaskResult) -> None:
         self._report.metrics += result.metrics

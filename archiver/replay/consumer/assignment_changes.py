@@ -44,8 +44,8 @@ class AssignmentChanges:
 
     def replace(self, partitions: list[TopicPartition]) -> None:
         check_list(partitions)
-        wanted = [partition_id(partition) for partition in partitions]
-        if len(set(wanted)) != len(wanted):
+        ids = [partition_id(partition) for partition in partitions]
+        if len(set(ids)) != len(ids):
             raise failure(INVALID_ARG, "the same partition is assigned twice")
         readers = [self._reader(partition) for partition in partitions]
         self.clear()

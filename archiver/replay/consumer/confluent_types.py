@@ -40,8 +40,8 @@ def failure(code: int, text: str) -> KafkaException:
 
 
 def or_invalid(offset: int | None) -> int:
-    found: int = OFFSET_INVALID if offset is None else offset
-    return found
+    position: int = OFFSET_INVALID if offset is None else offset
+    return position
 
 
 def cluster_metadata(archives: Iterable[TopicArchive]) -> ClusterMetadata:

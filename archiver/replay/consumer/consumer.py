@@ -146,8 +146,8 @@ class ReplayConsumer:
         message = self._poll_loop.next_of_batch()
         if message is not None:
             return message
-        found = self.consume(1, -1 if timeout is None else timeout)
-        return found[0] if found else None
+        messages = self.consume(1, -1 if timeout is None else timeout)
+        return messages[0] if messages else None
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[ReplayMessage]:
         """Return records and events, fewer after `timeout` seconds (-1: no limit).
@@ -194,8 +194,8 @@ class ReplayConsumer:
         check_list(partitions)
         readers = [self._assignment.find(partition_id(partition)) for partition in partitions]
         return [
-            TopicPartition(one.topic, one.partition, or_invalid(reader.consumed if reader else None))
-            for one, reader in zip(partitions, readers, strict=True)
+            TopicPartition(asked.topic, asked.partition, or_invalid(reader.consumed if reader else None))
+            for asked, reader in zip(partitions, readers, strict=True)
         ]
 
     def get_watermark_offsets(
@@ -214,13 +214,13 @@ class ReplayConsumer:
         del timeout
         self._check_open()
         check_list(partitions)
-        found = [
+        offsets = [
             self._archives.of(partition.topic).offset_for_time(partition.partition, partition.offset)
             for partition in partitions
         ]
         return [
-            TopicPartition(one.topic, one.partition, OFFSET_END if offset is None else offset)
-            for one, offset in zip(partitions, found, strict=True)
+            TopicPartition(asked.topic, asked.partition, OFFSET_END if offset is None else offset)
+            for asked, offset in zip(partitions, offsets, strict=True)
         ]
 
     def commit(
@@ -231,7 +231,7 @@ class ReplayConsumer:
     ) -> list[TopicPartition] | None:
         """Commit in memory: given offsets, the one after `message`, or stored or consumed ones."""
         self._check_open()
-        current = {each.partition_id: each.consumed for each in self._assignment if each.consumed is not None}
+        current = {reader.partition_id: reader.consumed for reader in self._assignment if reader.consumed is not None}
         committed = self._offsets.commit(message=message, offsets=offsets, current=current)
         return None if asynchronous else committed
 
@@ -313,7 +313,9 @@ class ReplayConsumer:
     def _extend_subscription(self) -> None:
         if self._subscription is not None and self._subscription.is_applied:
             fresh = self._subscription.extend(self._archives.tables, self._archives.of)
-            self.incremental_assign([one for one in fresh if partition_id(one) not in self._assignment])
+            self.incremental_assign(
+                [partition for partition in fresh if partition_id(partition) not in self._assignment]
+            )
 
     def _check_open(self) -> None:
         if self._is_closed:

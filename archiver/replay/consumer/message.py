@@ -60,8 +60,8 @@ class MessageBatch:
         ]
 
     def _column(self, name: str) -> list[Any]:
-        found: list[Any] = self.records.column(name).to_pylist()
-        return found
+        values: list[Any] = self.records.column(name).to_pylist()
+        return values
 
 
 class ReplayMessage:

@@ -21,10 +21,10 @@ class OpenArchives:
 
     def of(self, topic: str) -> TopicArchive:
         """Raises ReplayError if the topic has no archive."""
-        found = self._opened.get(topic)
-        if found is None:
-            found = self._opened[topic] = open_archive(self._config, topic, self.tables)
-        return found
+        archive = self._opened.get(topic)
+        if archive is None:
+            archive = self._opened[topic] = open_archive(self._config, topic, self.tables)
+        return archive
 
     @property
     def opened(self) -> dict[str, TopicArchive]:

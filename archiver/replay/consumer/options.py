@@ -49,16 +49,16 @@ class ReplayOptions:
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> ReplayOptions:
         """Raises ConfigError, also for options of brokers and groups."""
-        found: dict[str, Any] = {}
+        parsed: dict[str, Any] = {}
         for name, value in options.items():
             if name not in _PARSERS:
                 raise ConfigError("a replay has no such option: leave it out", option=name, known=sorted(_PARSERS))
             attribute, parse = _PARSERS[name]
             try:
-                found[attribute] = parse(value)
+                parsed[attribute] = parse(value)
             except (KeyError, ValueError, TypeError):
                 raise ConfigError("the option's value can't be right", option=name, value=value) from None
-        return cls(**found)
+        return cls(**parsed)
 
 
 def _positive(value: Any) -> int:

@@ -91,8 +91,8 @@ class PartitionReader:
         return True
 
     def _reset_position(self, error: RecordsRetired) -> int:
-        place = f"{self.archive.topic} [{self.partition}]"
-        retired = f"{place}: offset {self.position} was retired, and the archive begins at {error.first_offset} now"
+        name = f"{self.archive.topic} [{self.partition}]"
+        retired = f"{name}: offset {self.position} was retired, and the archive begins at {error.first_offset} now"
         match self.reset:
             case OffsetReset.EARLIEST:
                 _LOG.warning("%s; reading goes on there (auto.offset.reset = earliest)", retired)

@@ -60,18 +60,18 @@ class PollLoop:
         if self._failure is not None:
             failed, self._failure = self._failure, None
             raise failed
-        found: list[ReplayMessage] = []
+        messages: list[ReplayMessage] = []
         try:
             self._refresh()
-            while len(found) < limit:
-                found += self._next(limit - len(found))
-                if len(found) < limit and not self._wait(deadline):
+            while len(messages) < limit:
+                messages += self._next(limit - len(messages))
+                if len(messages) < limit and not self._wait(deadline):
                     break
         except Exception as error:
-            if not found:
+            if not messages:
                 raise
             self._failure = error
-        return found
+        return messages
 
     def _next(self, limit: int) -> list[ReplayMessage]:
         self._prepare()
@@ -93,7 +93,7 @@ class PollLoop:
             return False
         self._refresh()
         waited: list[Future[Any]] = [*self._assignment.running_reads(_is_running), *self._refresher.running]
-        until = [each for each in (deadline, self._refresher.due) if each is not None]
+        until = [moment for moment in (deadline, self._refresher.due) if moment is not None]
         pause = max(0.0, min(until) - now) if until else None
         if waited:
             wait(waited, timeout=pause, return_when=FIRST_COMPLETED)

@@ -25,9 +25,9 @@ class Subscription:
     def extend(self, tables: TableSource, open_topic: Callable[[str], TopicArchive]) -> list[TopicPartition]:
         self.is_applied = True
         archives = [open_topic(topic) for topic in self._select(tables)]
-        found = [(archive.topic, partition) for archive in archives for partition in archive.partitions]
-        fresh = [TopicPartition(*one, OFFSET_STORED) for one in found if one not in self._known]
-        self._known |= {partition_id(one) for one in fresh}
+        available = [(archive.topic, partition) for archive in archives for partition in archive.partitions]
+        fresh = [TopicPartition(*candidate, OFFSET_STORED) for candidate in available if candidate not in self._known]
+        self._known |= {partition_id(candidate) for candidate in fresh}
         return fresh
 
     def _select(self, tables: TableSource) -> list[str]:

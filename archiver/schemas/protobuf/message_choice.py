@@ -91,11 +91,11 @@ class MessageChoice:
         self, rows: Numbers, schema_id: SchemaNumber, column: ValueHeads
     ) -> Iterator[tuple[Numbers, EnvelopeVerdict]]:
         # Most values share a few common envelopes; these rows have rare ones, so each is read separately.
-        found: defaultdict[EnvelopeVerdict, list[int]] = defaultdict(list)
+        by_verdict: defaultdict[EnvelopeVerdict, list[int]] = defaultdict(list)
         longest = head_bytes(schema_id) + LONGEST_INDEXES
         for row in rows.tolist():
-            found[self._read(schema_id, column.head(row, longest))].append(row)
-        for verdict, same in found.items():
+            by_verdict[self._read(schema_id, column.head(row, longest))].append(row)
+        for verdict, same in by_verdict.items():
             yield np.array(same, dtype=np.int64), verdict
 
     def _read(self, schema_id: SchemaNumber, head: bytes) -> EnvelopeVerdict:
@@ -162,8 +162,8 @@ def _written(number: int) -> bytes:
 
 def _varint(value: bytes, at: int, *, zigzag: bool) -> tuple[int | None, int]:
     number = 0
-    for place, byte in enumerate(value[at : at + LONGEST_VARINT]):
-        number |= (byte & 0x7F) << (7 * place)
+    for index, byte in enumerate(value[at : at + LONGEST_VARINT]):
+        number |= (byte & 0x7F) << (7 * index)
         if byte < 0x80:  # noqa: PLR2004 - without the bit that says that more follows
-            return (number >> 1 ^ -(number & 1) if zigzag else number), at + place + 1
+            return (number >> 1 ^ -(number & 1) if zigzag else number), at + index + 1
     return None, at

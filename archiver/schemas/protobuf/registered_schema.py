@@ -125,8 +125,8 @@ def messages_at(main: FileDescriptorProto, indexes: Indexes) -> frozenset[str]:
 
     Java counts declared messages; other clients also count entry messages of maps. If they differ, both count.
     """
-    found = (_at(main, indexes, with_entries=each) for each in (False, True))
-    return frozenset(name for name in found if name is not None)
+    names = (_at(main, indexes, with_entries=flag) for flag in (False, True))
+    return frozenset(name for name in names if name is not None)
 
 
 def indexes_of(main: FileDescriptorProto, message: str) -> Indexes | None:
@@ -134,16 +134,16 @@ def indexes_of(main: FileDescriptorProto, message: str) -> Indexes | None:
     scope = f"{main.package}." if main.package else ""
     if not message.startswith(scope):
         return None
-    found: list[int] = []
+    indexes: list[int] = []
     declared: Iterable[DescriptorProto] = main.message_type
     for name in message.removeprefix(scope).split("."):
-        counted = [each for each in declared if not each.options.map_entry]
-        at = next((place for place, each in enumerate(counted) if each.name == name), None)
+        counted = [declaration for declaration in declared if not declaration.options.map_entry]
+        at = next((position for position, declaration in enumerate(counted) if declaration.name == name), None)
         if at is None:
             return None
-        found.append(at)
+        indexes.append(at)
         declared = counted[at].nested_type
-    return tuple(found)
+    return tuple(indexes)
 
 
 def _named(files: FileDescriptorSet, name: str) -> FileDescriptorProto:
@@ -154,7 +154,7 @@ def _at(file: FileDescriptorProto, indexes: Indexes, *, with_entries: bool) -> s
     declared: Iterable[DescriptorProto] = file.message_type
     name = file.package
     for index in indexes:
-        counted = [each for each in declared if with_entries or not each.options.map_entry]
+        counted = [message for message in declared if with_entries or not message.options.map_entry]
         if not 0 <= index < len(counted):
             return None
         name = f"{name}.{counted[index].name}" if name else counted[index].name

@@ -92,9 +92,9 @@ def compile_files(folder: Path, names: Sequence[str], ready: FileDescriptorSet, 
     with tempfile.TemporaryDirectory(prefix="archiver-protoc-") as scratch:
         more = []
         if ready.file:
-            known = Path(scratch) / "ready.binpb"
-            known.write_bytes(ready.SerializeToString())
-            more = [f"--descriptor_set_in={known}"]
+            compiled = Path(scratch) / "ready.binpb"
+            compiled.write_bytes(ready.SerializeToString())
+            more = [f"--descriptor_set_in={compiled}"]
         return _protoc(names[0], [*map(str, names)], [folder, *imports], more)
 
 

@@ -57,13 +57,13 @@ class SchemaRegistryIds:
     def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> SchemaRegistryIds:
         """Ids of other contexts are ignored."""
         more = {schema.id: KnownId.of(schema) for schema in self.registry.kept(schemas)}
-        known = {schema.id: schema for schema in self.known} | more
-        return replace(self, known=tuple(known[number] for number in sorted(known, key=str)))
+        by_number = {schema.id: schema for schema in self.known} | more
+        return replace(self, known=tuple(by_number[number] for number in sorted(by_number, key=str)))
 
 
 @lru_cache(maxsize=64)
 def _by_id(known: tuple[KnownId, ...]) -> dict[SchemaNumber, FileDescriptorProto]:
-    return {each.id: FileDescriptorProto.FromString(each.names) for each in known}
+    return {schema.id: FileDescriptorProto.FromString(schema.names) for schema in known}
 
 
 def _names_only(message: DescriptorProto) -> DescriptorProto:

@@ -70,8 +70,8 @@ class ProtobufSettings:
         read = _read_proposed(file, settings, today)
         match today:
             case UnionSchema():
-                others = (member for member in today.members if member.message != read.message)
-                return UnionSchema(members=(*others, read))
+                members = (member for member in today.members if member.message != read.message)
+                return UnionSchema(members=(*members, read))
             case SourceSchema():
                 return replace(read, envelope=today.envelope)
             case None:

@@ -82,11 +82,11 @@ class SchemasOfKind(Generic[SchemaT]):
             if bad is not None:
                 raise bad
             return None
-        found = self._ask(schema_id, subject)
+        answer = self._ask(schema_id, subject)
         bad = None
-        if found is not None and _kind_of(found) == self._kind.name:
+        if answer is not None and _kind_of(answer) == self._kind.name:
             try:
-                self._known[asked] = self._schema(schema_id, found, subject)
+                self._known[asked] = self._schema(schema_id, answer, subject)
             except BadSchema as error:
                 bad = error
             else:
@@ -127,19 +127,19 @@ class SchemasOfKind(Generic[SchemaT]):
     def deleted(self, subject: str) -> SchemaT | None:
         """The latest softly deleted schema. Raises as `by_id`."""
         with self._lock:
-            found = self._requests.latest_deleted(subject)
-            return None if found is None else self._of_subject(subject, found)
+            answer = self._requests.latest_deleted(subject)
+            return None if answer is None else self._of_subject(subject, answer)
 
     def _latest(self, subject: str) -> SchemaT:
-        found = self._requests.latest(subject)
-        if found is None:
+        answer = self._requests.latest(subject)
+        if answer is None:
             raise UnknownSubject(
                 "the schema registry has no such subject: register its schema, or correct `subject`,"
                 " `subject_strategy` or the url",
                 subject=subject,
                 url=self._settings.urls[0],
             )
-        return self._of_subject(subject, found)
+        return self._of_subject(subject, answer)
 
     def _of_subject(self, subject: str, found: Answer) -> SchemaT:
         schema_id, kind = int(found["id"]), _kind_of(found)
@@ -176,10 +176,10 @@ class SchemasOfKind(Generic[SchemaT]):
         except BadSchema:
             if self._kind.other_form is None:
                 raise
-            other = self._in_other_form(schema_id, subject)
-        if other is not None:
+            answer = self._in_other_form(schema_id, subject)
+        if answer is not None:
             with suppress(BadSchema):
-                return self._read_once(schema_id, other, context, self._kind.other_form)
+                return self._read_once(schema_id, answer, context, self._kind.other_form)
         return self._read_once(schema_id, found, context, leniently=True)
 
     def _in_other_form(self, schema_id: SchemaNumber, subject: str | None) -> Answer | None:

@@ -193,12 +193,12 @@ class _Refused:
         self._codes[rows] = self._known.index(code)
 
     def by_code(self) -> dict[str, Flags]:
-        found = ((code, self._codes == at) for at, code in enumerate(self._known) if at)
-        return {code: rows for code, rows in found if rows.any()}
+        masks = ((code, self._codes == at) for at, code in enumerate(self._known) if at)
+        return {code: rows for code, rows in masks if rows.any()}
 
 
 def _first(waiting: list[tuple[int, SchemaNumber, SchemaRegistryError]]) -> SchemaRegistryError:
-    row, schema_id, error = min(waiting, key=lambda each: each[0])
+    row, schema_id, error = min(waiting, key=lambda entry: entry[0])
     message = f"the meaning of a record's schema id isn't known yet, and {error.message}"
     return type(error)(message, **{**error.context, "row": row, **number_context(schema_id)})
 

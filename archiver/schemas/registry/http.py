@@ -111,8 +111,8 @@ def _read(answer: requests.Response, where: Mapping[str, str], kind: type[_Body]
         )
     if (status >= SERVER_ERRORS and status != NOT_IMPLEMENTED) or status in BUSY:
         asked = retry_after_seconds(answer)
-        told = {"retry_after": asked} if asked else {}
-        raise SchemaRegistryUnavailable("the schema registry can't answer now", status=status, **told, **where)
+        details = {"retry_after": asked} if asked else {}
+        raise SchemaRegistryUnavailable("the schema registry can't answer now", status=status, **details, **where)
     try:
         body = answer.json()
     except ValueError:
@@ -183,4 +183,4 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(current))
         yield current
         wrapped = (current.__cause__, current.__context__, getattr(current, "reason", None), *current.args)
-        pending += [each for each in wrapped if isinstance(each, BaseException)]
+        pending += [cause for cause in wrapped if isinstance(cause, BaseException)]

@@ -50,8 +50,8 @@ class SchemaReferences:
     def _version(self, subject: str, version: int, context: str, form: str | None) -> Answer | None:
         key = subject, version, context, form
         if key not in self._versions:
-            found = self._requests.version(subject, version, context, form)
-            if found is None:
+            answer = self._requests.version(subject, version, context, form)
+            if answer is None:
                 return None
-            self._versions[key] = found
+            self._versions[key] = answer
         return self._versions[key]

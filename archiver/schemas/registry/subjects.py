@@ -96,8 +96,8 @@ class Subjects:
         return (latest, *(schema for schema in older if schema.id != latest.id))[:most]
 
     def _last_known(self, subject: str, kind: SchemaKind[SchemaT]) -> SchemaT | None:
-        known = self._remembered.subjects.get(subject)
-        return None if known is None else kind.from_bytes(known.number, self._remembered.schemas[known])
+        identity = self._remembered.subjects.get(subject)
+        return None if identity is None else kind.from_bytes(identity.number, self._remembered.schemas[identity])
 
     def ids(self, subject: str | None, kind: SchemaKind[SchemaT]) -> RegistryIds[SchemaT]:
         """For tasks. One attempt only while the registry is down."""
@@ -116,10 +116,10 @@ class Subjects:
     @property
     def news(self) -> KnownSchemas:
         subjects = {subject: identity_of(schema.id, subject) for subject, schema in self._found.items()}
-        known = self._remembered
+        remembered = self._remembered
         return KnownSchemas(
-            schemas={identity: data for identity, data in self._schemas.items() if identity not in known.schemas},
-            subjects={name: each for name, each in subjects.items() if known.subjects.get(name) != each},
+            schemas={identity: data for identity, data in self._schemas.items() if identity not in remembered.schemas},
+            subjects={name: current for name, current in subjects.items() if remembered.subjects.get(name) != current},
         )
 
     @property

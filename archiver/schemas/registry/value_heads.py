@@ -54,9 +54,9 @@ class ValueHeads:
     def begin_with(self, head: bytes, rows: Numbers) -> npt.NDArray[np.bool_]:
         starts = self.starts[rows]
         same = self.sizes[rows] >= len(head)
-        for place, byte in enumerate(head):
+        for index, byte in enumerate(head):
             candidates = np.flatnonzero(same)
-            same[candidates] = self.data[starts[candidates] + place] == byte
+            same[candidates] = self.data[starts[candidates] + index] == byte
         return same
 
 

@@ -168,8 +168,8 @@ class Connection:
             asyncio.get_running_loop().call_later(self._limits.half_closed_seconds, serving.cancel)
 
     async def _next(self) -> bool:
-        with self._memory.hold(self._turns.name) as held:
-            frame = await self._frame(held)
+        with self._memory.hold(self._turns.name) as reserved:
+            frame = await self._frame(reserved)
             if frame is None:
                 return False
             self._is_answering = True

@@ -143,8 +143,8 @@ async def offset_fetch(handler: Handler, service: Service, request: Request) -> 
             groups.append({"group_id": group.group_id, "error_code": _DENIED, "topics": []})
             continue
         asked, refused = await _fetchable(service, request, group.topics)
-        one = values(await handler(service, with_body(request, groups=(_with_topics(group, asked),))))["groups"][0]
-        groups.append({**one, "topics": await _told(request, one["topics"], refused)})
+        whole = values(await handler(service, with_body(request, groups=(_with_topics(group, asked),))))["groups"][0]
+        groups.append({**whole, "topics": await _told(request, whole["topics"], refused)})
     return {"groups": groups}
 
 

@@ -78,8 +78,8 @@ async def _repeated(request: Request) -> set[tuple[str, int]]:
     places = ((topic.name, partition.partition_index) for topic in topics for partition in topic.partitions)
     seen: set[tuple[str, int]] = set()
     repeated: set[tuple[str, int]] = set()
-    async for place in request.in_turns(places):
-        (repeated if place in seen else seen).add(place)
+    async for pair in request.in_turns(places):
+        (repeated if pair in seen else seen).add(pair)
     return repeated
 
 

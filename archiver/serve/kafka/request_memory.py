@@ -99,12 +99,12 @@ class RequestMemory:
 
     def _has_let_grow(self, payer: _Holders) -> bool:
         """Waking all waiting requests would take long."""
-        for held in (next(iter(payer.waiting), None), next(iter(payer.requests), None)):
-            if held is None or held not in payer.waiting:
+        for request in (next(iter(payer.waiting), None), next(iter(payer.requests), None)):
+            if request is None or request not in payer.waiting:
                 continue
-            size, grown = payer.waiting[held]
-            if grown.done() or self._has_grown(payer, held, size):
-                del payer.waiting[held]
+            size, grown = payer.waiting[request]
+            if grown.done() or self._has_grown(payer, request, size):
+                del payer.waiting[request]
                 if not grown.done():
                     grown.set_result(None)
                 return True

@@ -134,13 +134,13 @@ def _field_reader(field: Field[Any], *, is_flexible: bool, is_tagged: bool) -> _
     inner, is_array, may_be_null = _shape(field.type)
     if is_dataclass(inner):
         assert isinstance(inner, type)
-        one = reader_of(inner)
+        read_item = reader_of(inner)
         if may_be_null and not is_array and not is_tagged:
-            return lambda data: None if data.number(_INT8) < 0 else one(data)
+            return lambda data: None if data.number(_INT8) < 0 else read_item(data)
     else:
         may_one_be_null = not is_array and (may_be_null or is_tagged)
-        one = _primitive(field.metadata["kafka_type"], is_flexible=is_flexible, may_be_null=may_one_be_null)
-    return _array(one, is_flexible=is_flexible, may_be_null=may_be_null) if is_array else one
+        read_item = _primitive(field.metadata["kafka_type"], is_flexible=is_flexible, may_be_null=may_one_be_null)
+    return _array(read_item, is_flexible=is_flexible, may_be_null=may_be_null) if is_array else read_item
 
 
 def _shape(kind: Any) -> tuple[Any, bool, bool]:

@@ -57,11 +57,11 @@ class RegistryNodes:
         holder = registry.serve_nodes.join(self._cluster_id, node, lost_after=lost_after)
         if holder is None:
             registry.group_offsets.forget_left(self._cluster_id, node_id=node.node_id)
-            others = {
+            clusters = {
                 *registry.serve_nodes.others(self._cluster_id),
                 *registry.group_offsets.other_clusters(self._cluster_id),
             }
-            self._warn_of(sorted(others))
+            self._warn_of(sorted(clusters))
         return holder
 
     def beat(self, node: ServeNode, *, seen_view: int) -> ServeView | None:

@@ -49,8 +49,10 @@ class Chunk:
             return None
         last = min(following, start + MOST_OFFSETS) - 1
         batch = gap_batch(start, last)
-        one = np.array([len(batch)], np.int64)
-        return cls(start=start, next_offset=last + 1, parts=(batch,), ends=one, last_offsets=np.array([last], np.int64))
+        lengths = np.array([len(batch)], np.int64)
+        return cls(
+            start=start, next_offset=last + 1, parts=(batch,), ends=lengths, last_offsets=np.array([last], np.int64)
+        )
 
     @property
     def size(self) -> int:

@@ -68,7 +68,7 @@ class Quotas:
     """The quotas of a server."""
 
     def __init__(self, quotas: Iterable[Quota] = ()) -> None:
-        self._quotas = sorted(quotas, key=lambda each: (each.principal.endswith("*"), -len(each.principal)))
+        self._quotas = sorted(quotas, key=lambda quota: (quota.principal.endswith("*"), -len(quota.principal)))
         self._buckets: OrderedDict[Principal, tuple[Bucket | None, Bucket | None]] = OrderedDict()
         self._commits: OrderedDict[str, Bucket] = OrderedDict()
 

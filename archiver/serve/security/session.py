@@ -134,4 +134,4 @@ class OpenDoor:
     context: ssl.SSLContext | None = None
 
     def session(self, _certificate: bytes | None) -> Session:
-        return Session(mechanisms=None, access_of=lambda one: Access(one, ()), principal=ANONYMOUS)
+        return Session(mechanisms=None, access_of=lambda client: Access(client, ()), principal=ANONYMOUS)

@@ -112,7 +112,7 @@ class Security:
             principal = principal_of_certificate(certificate, self._name_from) if certificate else None
         return Session(
             mechanisms=self._mechanisms,
-            access_of=lambda one: Access(one, self._rules),
+            access_of=lambda client: Access(client, self._rules),
             principal=principal,
             most_seconds=self._lifetime,
         )

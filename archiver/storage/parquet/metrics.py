@@ -173,14 +173,14 @@ def _bounds(
 def _extremes(leaf: ParquetLeaf, chunks: list[pq.ColumnChunkMetaData]) -> tuple[Any, Any] | None:
     bounds: list[tuple[Any, Any]] = []
     for chunk in chunks:
-        one = chunk.statistics
-        if one is None or not one.has_null_count:
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
             return None
-        if one.null_count == chunk.num_values:
+        if statistics.null_count == chunk.num_values:
             continue
-        if not one.has_min_max:
+        if not statistics.has_min_max:
             return None
-        bounds.append((_comparable(leaf.type, one.min_raw), _comparable(leaf.type, one.max_raw)))
+        bounds.append((_comparable(leaf.type, statistics.min_raw), _comparable(leaf.type, statistics.max_raw)))
     return (min(low for low, _ in bounds), max(high for _, high in bounds)) if bounds else None
 
 

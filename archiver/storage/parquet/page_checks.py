@@ -52,7 +52,7 @@ def doubtful(
             yield leaf
         else:
             chunks_of_leaves.append((leaf, chunk))
-    for run in runs(chunks_of_leaves, lambda each: _span(each[1]), most=RUN_BYTES):
+    for run in runs(chunks_of_leaves, lambda pair: _span(pair[1]), most=RUN_BYTES):
         read = memoryview(read_exactly(stream, run.start, run.end))
         for leaf, chunk in run.chunks:
             first, last = _span(chunk)

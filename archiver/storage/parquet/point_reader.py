@@ -117,7 +117,7 @@ def _bundle(columns: Sequence[PageLocations], rows: Rows) -> _Bundle:
             [
                 page
                 for start, end in spans
-                for page in range(*(int(place) for place in np.searchsorted(column.first_rows, (start, end))))
+                for page in range(*(int(position) for position in np.searchsorted(column.first_rows, (start, end))))
             ],
         )
         for column in columns

@@ -187,9 +187,9 @@ class ParquetSegmentReader:
         self, block: Block, needed: frozenset[int], *, without: frozenset[int] = frozenset()
     ) -> frozenset[int] | None:
         indexes = {leaf.index for leaf in self._below(needed) if leaf.field_id not in without}
-        others = [leaf for leaf in self._leaves if leaf.index not in indexes]
+        leaves = [leaf for leaf in self._leaves if leaf.index not in indexes]
         try:
-            left = list(doubtful(self._stream, others, self._footer_chunks(), block.index, self._footer.schema))
+            left = list(doubtful(self._stream, leaves, self._footer_chunks(), block.index, self._footer.schema))
         except (pa.ArrowException, OSError, ValueError, IndexError, ThriftError, StorageError):
             return None  # decoding reports what is wrong, or gets new credentials
         doubted = {leaf.field_id: leaf.parts for leaf in left if leaf.field_id is not None}

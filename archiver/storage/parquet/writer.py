@@ -147,10 +147,10 @@ class ParquetSegmentWriter:
 
     def _merge_small(self) -> None:
         while len(self._gathered) > 1:
-            *_, one, other = self._gathered
-            if one.num_rows > other.num_rows or other.num_rows >= SMALL_ROWS:
+            *_, previous, last = self._gathered
+            if previous.num_rows > last.num_rows or last.num_rows >= SMALL_ROWS:
                 return
-            self._gathered[-2:] = [pa.concat_batches([one, other])]
+            self._gathered[-2:] = [pa.concat_batches([previous, last])]
 
     def _flush(self) -> None:
         if not self._gathered:

@@ -24,14 +24,14 @@ class KnownOffsets:
 
     def saw(self, group_id: str, offsets: Mapping[tuple[str, int], GroupOffset]) -> None:
         with self._lock:
-            known = self._groups.setdefault(group_id, {})
-            for place, each in offsets.items():
-                if place not in known:
+            group = self._groups.setdefault(group_id, {})
+            for partition, committed in offsets.items():
+                if partition not in group:
                     if self._count >= self._most:
                         self.is_full = True
                         continue
                     self._count += 1
-                known[place] = each.offset
+                group[partition] = committed.offset
 
     def forget(self, group_id: str) -> None:
         with self._lock:

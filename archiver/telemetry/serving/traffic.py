@@ -43,11 +43,11 @@ def error_in(answer: Mapping[str, Any]) -> str:
     for _ in range(_MOST_LOOKS):
         if not left:
             return NONE
-        found = left.pop(0)
-        error = found.get("error_code")
+        part = left.pop(0)
+        error = part.get("error_code")
         if error is not None and error.value:
             return str(error.name)
-        for each in found.values():
-            if isinstance(each, list | tuple):
-                left += [one for one in each[:_MOST_LOOKS] if isinstance(one, Mapping)]
+        for value in part.values():
+            if isinstance(value, list | tuple):
+                left += [item for item in value[:_MOST_LOOKS] if isinstance(item, Mapping)]
     return NONE

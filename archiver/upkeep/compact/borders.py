@@ -25,17 +25,17 @@ class Borders:
     """Adjacent whole ranges are joined; refill needs the borders of ranges with deleted rows."""
 
     def __init__(self, ranges: Iterable[KeptSpan]) -> None:
-        self._spans = _joined(sorted(ranges, key=lambda each: (each.start, each.end)))
+        self._spans = _joined(sorted(ranges, key=lambda span: (span.start, span.end)))
 
     @classmethod
     def of_group(cls, group: FileGroup, partition: int) -> Borders:
-        held: dict[tuple[int, int], bool] = {}
+        spans: dict[tuple[int, int], bool] = {}
         for source in group.files:
             for range_ in source.ranges:
                 if range_.partition == partition:
-                    place = (range_.start_offset, range_.end_offset)
-                    held[place] = held.get(place, True) and _is_whole(range_, has_deletes=source.has_deletes)
-        return cls(KeptSpan(start=start, end=end, is_whole=whole) for (start, end), whole in held.items())
+                    span = (range_.start_offset, range_.end_offset)
+                    spans[span] = spans.get(span, True) and _is_whole(range_, has_deletes=source.has_deletes)
+        return cls(KeptSpan(start=start, end=end, is_whole=whole) for (start, end), whole in spans.items())
 
     def __bool__(self) -> bool:
         return bool(self._spans)
@@ -62,11 +62,11 @@ def _is_whole(one: SourceRange, *, has_deletes: bool) -> bool:
 
 
 def _joined(spans: Sequence[KeptSpan]) -> tuple[KeptSpan, ...]:
-    found: list[KeptSpan] = []
+    merged: list[KeptSpan] = []
     for span in spans:
-        last = found[-1] if found else None
+        last = merged[-1] if merged else None
         if last is not None and last.is_whole and span.is_whole and last.end == span.start:
-            found[-1] = KeptSpan(start=last.start, end=span.end)
+            merged[-1] = KeptSpan(start=last.start, end=span.end)
         else:
-            found.append(span)
-    return tuple(found)
+            merged.append(span)
+    return tuple(merged)

@@ -62,8 +62,8 @@ class SourceFile:
     @property
     def partition(self) -> int | None:
         """None if there are several, or the manifest doesn't say."""
-        held = self.file.partitions
-        return held.low if held and held.low == held.high and self.file.offsets else None
+        partitions = self.file.partitions
+        return partitions.low if partitions and partitions.low == partitions.high and self.file.offsets else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,22 +139,22 @@ def choose(files: Iterable[SourceFile], limits: CompactLimits) -> list[FileGroup
                 moving[file.partition].append(file)
             else:
                 places[_place(file)].append(file)
-    found: list[FileGroup] = []
-    for partition, those in moving.items():
-        staying = (one for place, others in places.items() if place[-1] == partition for one in others)
-        found += _moves(those, sorted(_low(one)[0] for one in staying), limits)
-    for place, those in places.items():
-        is_mixed = place[-1] is None
-        found += _mixed_groups(those, limits) if is_mixed else _neighbours(those, limits)
-    return sorted(found, key=lambda group: Reason.NAN not in group.reasons)
+    groups: list[FileGroup] = []
+    for partition, sources in moving.items():
+        staying = (source for key, settled in places.items() if key[-1] == partition for source in settled)
+        groups += _moves(sources, sorted(_low(source)[0] for source in staying), limits)
+    for key, sources in places.items():
+        is_mixed = key[-1] is None
+        groups += _mixed_groups(sources, limits) if is_mixed else _neighbours(sources, limits)
+    return sorted(groups, key=lambda group: Reason.NAN not in group.reasons)
 
 
 def _is_asked_for(each: SourceFile, limits: CompactLimits) -> bool:
-    held = each.file.partitions
+    partitions = each.file.partitions
     return (
         not limits.partitions
-        or held is None
-        or any(held.low <= partition <= held.high for partition in limits.partitions)
+        or partitions is None
+        or any(partitions.low <= partition <= partitions.high for partition in limits.partitions)
     )
 
 
@@ -163,7 +163,7 @@ def _mixed_groups(files: list[SourceFile], limits: CompactLimits) -> Iterator[Fi
         for some in _portions(_each(part), limits.most_bytes):
             if _pays(some, limits):
                 yield FileGroup(
-                    files=tuple(each for atom in some for each in atom), reasons=_reasons(some), is_cut=True
+                    files=tuple(source for atom in some for source in atom), reasons=_reasons(some), is_cut=True
                 )
 
 
@@ -181,7 +181,9 @@ def _moves(files: list[SourceFile], staying: Sequence[int], limits: CompactLimit
                 yield from _moved(run, limits)
                 run = []
             run.append(atom)
-            high = max((each.file.offsets.high for one in run for each in one if each.file.offsets), default=0)
+            high = max(
+                (source.file.offsets.high for member in run for source in member if source.file.offsets), default=0
+            )
         yield from _moved(run, limits)
 
 
@@ -194,16 +196,16 @@ def _movable(files: list[SourceFile], limits: CompactLimits) -> Iterator[Atom]:
             yield atom
             continue
         places: dict[tuple[object, ...], list[SourceFile]] = defaultdict(list)
-        for each in atom:
-            places[_place(each)].append(each)
-        for place in places.values():
-            yield from _atoms(place)
+        for source in atom:
+            places[_place(source)].append(source)
+        for sources in places.values():
+            yield from _atoms(sources)
 
 
 def _moved(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
     for some in _portions(run, MOVED * limits.target_bytes):
         reasons = _reasons(some) & {Reason.MIXED, Reason.DELETES, Reason.NAN} | {Reason.SPEC}
-        yield FileGroup(files=tuple(each for atom in some for each in atom), reasons=reasons, is_cut=True)
+        yield FileGroup(files=tuple(source for atom in some for source in atom), reasons=reasons, is_cut=True)
 
 
 def _neighbours(files: list[SourceFile], limits: CompactLimits) -> Iterator[FileGroup]:
@@ -228,7 +230,7 @@ def _of_run(run: list[Atom], limits: CompactLimits) -> Iterator[FileGroup]:
     for some in _portions(run, limits.most_bytes):
         if _pays(some, limits):
             yield FileGroup(
-                files=tuple(each for atom in some for each in atom),
+                files=tuple(source for atom in some for source in atom),
                 reasons=_reasons(some),
                 is_cut=sum(map(_size, some)) > limits.most_bytes,
             )
@@ -275,9 +277,9 @@ def _portions(atoms: list[Atom], most_bytes: int) -> Iterator[list[Atom]]:
 
 
 def _is_good(atom: Atom, limits: CompactLimits) -> bool:
-    (first, *others) = atom
+    (first, *rest) = atom
     is_right = not (first.has_deletes or first.file.has_nan_bounds)
-    return not others and is_right and first.file.size_bytes >= limits.small_below
+    return not rest and is_right and first.file.size_bytes >= limits.small_below
 
 
 def _pays(some: list[Atom], limits: CompactLimits) -> bool:
@@ -294,17 +296,17 @@ def _pays(some: list[Atom], limits: CompactLimits) -> bool:
 
 
 def _reasons(some: list[Atom]) -> frozenset[Reason]:
-    found = set()
+    reasons = set()
     for atom in some:
-        if any(each.partition is None for each in atom):
-            found.add(Reason.MIXED)
+        if any(source.partition is None for source in atom):
+            reasons.add(Reason.MIXED)
         elif len(atom) > 1:
-            found.add(Reason.OVERLAP)
-        if any(each.has_deletes for each in atom):
-            found.add(Reason.DELETES)
-        if any(each.file.has_nan_bounds for each in atom):
-            found.add(Reason.NAN)
-    return frozenset(found or {Reason.SMALL})
+            reasons.add(Reason.OVERLAP)
+        if any(source.has_deletes for source in atom):
+            reasons.add(Reason.DELETES)
+        if any(source.file.has_nan_bounds for source in atom):
+            reasons.add(Reason.NAN)
+    return frozenset(reasons or {Reason.SMALL})
 
 
 def _each(files: Iterable[SourceFile]) -> list[Atom]:
@@ -316,7 +318,7 @@ def _place(each: SourceFile) -> tuple[object, ...]:
 
 
 def _size(atom: Atom) -> int:
-    return sum(each.file.size_bytes for each in atom)
+    return sum(source.file.size_bytes for source in atom)
 
 
 def _low(each: SourceFile) -> tuple[int, str]:

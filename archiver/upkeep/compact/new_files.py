@@ -135,16 +135,16 @@ class NewFiles:
         spans = borders.within(ending.start, end) or (self._hull(ending, end),)
         done = [(file.info, self._uploaded(file, ending, spans)) for file in ending.files.finish(spans)]
         self._open = None
-        missed = [not any(found[place].rows for _, found in done) for place in range(len(spans))]
-        for number, (info, found) in enumerate(done):
+        missed = [not any(entries[index].rows for _, entries in done) for index in range(len(spans))]
+        for number, (info, entries) in enumerate(done):
             # A span without a row needs a file, too: the first has it.
-            held = [place for place, one in enumerate(found) if one.rows or (number == 0 and missed[place])]
+            indexes = [index for index, entry in enumerate(entries) if entry.rows or (number == 0 and missed[index])]
             self.made.append(
                 MadeFile(
                     file=info,
                     partition=ending.partition,
-                    spans=tuple(spans[place] for place in held),
-                    found=tuple(found[place] for place in held),
+                    spans=tuple(spans[index] for index in indexes),
+                    found=tuple(entries[index] for index in indexes),
                 )
             )
 

@@ -94,7 +94,7 @@ class OneFile:
             digest=sum((source.digest for source in sources), RecordDigest()) if self._is_alone else None,
             recognition=_recognition(sources) if self._is_alone else None,
             partition=next(
-                (place for source in sources if (place := source.reader.metadata.place)), old.time_partition
+                (values for source in sources if (values := source.reader.metadata.place)), old.time_partition
             ),
         )
         yield self._file
@@ -169,6 +169,6 @@ class FilesByPartition:
 
 
 def _recognition(sources: Sequence[SourceRows]) -> Recognition | None:
-    known = [source.reader.metadata.recognition for source in sources if source.is_proven]
-    counted = [each for each in known if each is not None]
+    recognitions = [source.reader.metadata.recognition for source in sources if source.is_proven]
+    counted = [recognition for recognition in recognitions if recognition is not None]
     return sum(counted, Recognition()) if len(counted) == len(sources) else None

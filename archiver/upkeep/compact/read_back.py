@@ -46,15 +46,15 @@ def read_back(
             last = int(offsets[-1])
             lows = np.searchsorted(offsets, borders[:, 0])
             highs = np.searchsorted(offsets, borders[:, 1])
-            for place in np.flatnonzero(highs > lows).tolist():
-                low, high = int(lows[place]), int(highs[place])
-                rows[place] += high - low
-                digests[place] += RecordDigest.of_seen(records.slice(low, high - low))
-    found = tuple(FoundSpan(rows=count, digest=digest) for count, digest in zip(rows, digests, strict=True))
-    total = sum((each.digest for each in found), RecordDigest())
+            for index in np.flatnonzero(highs > lows).tolist():
+                low, high = int(lows[index]), int(highs[index])
+                rows[index] += high - low
+                digests[index] += RecordDigest.of_seen(records.slice(low, high - low))
+    results = tuple(FoundSpan(rows=count, digest=digest) for count, digest in zip(rows, digests, strict=True))
+    total = sum((span.digest for span in results), RecordDigest())
     if sum(rows) != file.rows or total.text != file.digest:
         raise _wrong(file, rows=file.rows, found_rows=sum(rows), digest=file.digest, found=total.text)
-    return found
+    return results
 
 
 def _check_order(file: DataFileInfo, partitions: Partitions, offsets: Offsets, partition: int, last: int) -> None:

@@ -83,27 +83,27 @@ class TopicCompaction:
 
     @property
     def planned_files(self) -> int:
-        return sum(len(each.files) for each in self.planned)
+        return sum(len(group.files) for group in self.planned)
 
     @property
     def planned_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.planned)
+        return sum(group.size_bytes for group in self.planned)
 
     @property
     def planned_moves(self) -> int:
-        return sum(len(each.files) for each in self.planned if each.is_moved)
+        return sum(len(group.files) for group in self.planned if group.is_moved)
 
     @property
     def planned_move_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.planned if each.is_moved)
+        return sum(group.size_bytes for group in self.planned if group.is_moved)
 
     @property
     def expected_files(self) -> int:
-        return sum(each.expected_files(self.target_bytes) for each in self.planned)
+        return sum(group.expected_files(self.target_bytes) for group in self.planned)
 
     @property
     def reasons(self) -> Counter[Reason]:
-        return Counter(reason for each in self.planned for reason in each.reasons)
+        return Counter(reason for group in self.planned for reason in group.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,13 +86,13 @@ class CompactRounds:
             add_lacking_ranges(table, work.registry, work.journal, self._target.files.formats)
         ranges: dict[str, list[SourceRange]] = defaultdict(list)
         for some_files in _portions(files, PATHS_AT_ONCE):
-            for held in work.registry.files.held_ranges(topic, [file.path for file in some_files]):
-                ranges[held.path].append(
+            for range_ in work.registry.files.held_ranges(topic, [file.path for file in some_files]):
+                ranges[range_.path].append(
                     SourceRange(
-                        partition=held.partition,
-                        start_offset=held.start_offset,
-                        end_offset=held.end_offset,
-                        is_whole=held.is_whole,
+                        partition=range_.partition,
+                        start_offset=range_.start_offset,
+                        end_offset=range_.end_offset,
+                        is_whole=range_.is_whole,
                     )
                 )
         deletes = DeleteFiles(self._target.files.objects, self._target.files.formats)
@@ -107,7 +107,7 @@ class CompactRounds:
         if not chosen:
             self._report.fewer_merge = bool(choose(sources, replace(self._limits, left=failed, min_files=2)))
         largest = self._budget.largest_group
-        return tuple(each for each in chosen if largest is None or each.size_bytes <= largest)
+        return tuple(group for group in chosen if largest is None or group.size_bytes <= largest)
 
     def _may_have_deletes(self, file: TableFile, deletes: DeleteFiles) -> bool:
         try:
@@ -115,8 +115,10 @@ class CompactRounds:
         except ContextError as error:
             if error.retryable:
                 raise
-            held = file.partitions
-            self._note_failure((file.path,), error, held.low if held and held.low == held.high else None)
+            partitions = file.partitions
+            self._note_failure(
+                (file.path,), error, partitions.low if partitions and partitions.low == partitions.high else None
+            )
             return True
 
     def run(self, table: ArchiveTable) -> None:
@@ -197,15 +199,15 @@ class CompactRounds:
                 if len(merged) == 1:
                     self._fail(merged[0][0], error)
                     return in_vain
-                for each in merged:  # a refused group must not delay the rest
-                    self._merged = [each]
+                for merge in merged:  # a refused group must not delay the rest
+                    self._merged = [merge]
                     in_vain |= self._commit(table)
                 return in_vain
             if isinstance(done, Rewritten):
                 self._note(table.topic, done, merged)
                 return in_vain
             in_vain = True
-            left = [(group, each) for group, each in merged if not set(group.paths) & set(done.paths)]
+            left = [(group, merge) for group, merge in merged if not set(group.paths) & set(done.paths)]
             self._report.again += len(merged) - len(left)
             merged = left
         return in_vain
@@ -217,14 +219,14 @@ class CompactRounds:
         self._observer(GroupsCommitted(topic=topic.topic, commit_id=done.commit_id, done=total))
 
     def _put(self, table: ArchiveTable, merged: _Merges) -> Rewritten | Displaced:
-        known: dict[str, TableFile] = {file.file.path: file.file for group, _ in merged for file in group.files}
+        files: dict[str, TableFile] = {file.file.path: file.file for group, _ in merged for file in group.files}
         rewrite = Rewrite(
             commit_id=new_id(),
             reason=REASON,
-            schema_version=max(each.schema_version for _, each in merged),
-            groups=tuple(each.rewritten for _, each in merged),
+            schema_version=max(result.schema_version for _, result in merged),
+            groups=tuple(result.rewritten for _, result in merged),
         )
-        return put_in_place(self._work, table, rewrite, known)
+        return put_in_place(self._work, table, rewrite, files)
 
     def _fail(self, group: FileGroup, error: ContextError) -> None:
         path = None if error.retryable else blamed_file(error, group.paths)
@@ -234,8 +236,8 @@ class CompactRounds:
     def _note_failure(self, paths: tuple[str, ...], error: ContextError, partition: int | None) -> None:
         if paths in self._report.failures:
             return
-        place = {"topic": self._report.topic} | ({} if partition is None else {"partition": partition})
-        self._report.failures[paths] = error.placed(**place)
+        context = {"topic": self._report.topic} | ({} if partition is None else {"partition": partition})
+        self._report.failures[paths] = error.placed(**context)
         self._observer(GroupFailed(topic=self._report.topic, paths=paths, error=error, partition=partition))
 
 

@@ -63,5 +63,5 @@ def _dealt(
 
 
 def _partitions(each: SourceRows) -> int:
-    held = each.source.file.partitions
-    return held.high - held.low + 1 if held else UNKNOWN_PARTITIONS
+    partitions = each.source.file.partitions
+    return partitions.high - partitions.low + 1 if partitions else UNKNOWN_PARTITIONS

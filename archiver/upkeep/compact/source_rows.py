@@ -63,8 +63,8 @@ class SourceRows:
 
     def removed(self, partition: int) -> Offsets:
         """Return deleted offsets of the part of the file that was read."""
-        found = self._removed.get(partition)
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        offsets = self._removed.get(partition)
+        return np.concatenate(offsets) if offsets else np.empty(0, np.int64)
 
     @property
     def removed_partitions(self) -> frozenset[int]:
@@ -140,11 +140,11 @@ class SourceRows:
 def check_digest(storage: TopicStorage, source: SourceFile) -> None:
     """Raise UpkeepError if the records don't have the digest in the footer."""
     with closing(OpenFile.open(storage, source.file)) as opened:
-        known = opened.reader.metadata.digest
-        if known is None:
+        expected = opened.reader.metadata.digest
+        if expected is None:
             return
-        found = RecordDigest()
+        digest = RecordDigest()
         for block in opened.reader.blocks():
             for rows in opened.reader.read(block, opened.assembler.field_ids):
-                found += RecordDigest.of_seen(opened.assembler.records(rows, opened.assembler.kafka(rows)))
-    check_footer(source.file.path, known, found)
+                digest += RecordDigest.of_seen(opened.assembler.records(rows, opened.assembler.kafka(rows)))
+    check_footer(source.file.path, expected, digest)

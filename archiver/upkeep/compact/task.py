@@ -59,8 +59,8 @@ def compact_group(task: CompactTask) -> GroupResult:
         rewritten=rewritten,
         schema_version=work.version,
         files=len(made),
-        size_bytes=sum(each.file.size_bytes for each in made),
-        rows=sum(each.file.rows for each in made),
+        size_bytes=sum(new_file.file.size_bytes for new_file in made),
+        rows=sum(new_file.file.rows for new_file in made),
         removed=sum(span.removed for span in rewritten.all_spans),
         seconds=time.monotonic() - started,
         cpu_seconds=time.process_time() - cpu,
@@ -80,9 +80,9 @@ class _Merging:
         self.version = max(versions)
         newest = self._mappings.row_mapping(self.version)
         schema = newest.arrow_schema
-        for each, source in zip(opened, self._group.files, strict=True):
+        for open_file, source in zip(opened, self._group.files, strict=True):
             try:
-                schema = wide_schema(schema, each.reader.schema, target.column_names)
+                schema = wide_schema(schema, open_file.reader.schema, target.column_names)
             except UpkeepError as error:
                 raise error.placed(file=source.file.path) from error
         texts = {version: self._mappings.row_mapping(version).text for version in versions}
@@ -111,7 +111,7 @@ class _Merging:
         for source in self._sources:
             source.check()
         before = sum((source.digest for source in self._sources), RecordDigest())
-        after = sum((found.digest for each in files.made for found in each.found), RecordDigest())
+        after = sum((span.digest for new_file in files.made for span in new_file.found), RecordDigest())
         if before != after:
             raise UpkeepError(
                 "the new files would not give back the records of the old ones; these stay. One of them was damaged, or"
@@ -125,15 +125,15 @@ class _Merging:
     def rewritten(self, made: Sequence[MadeFile]) -> RewriteGroup:
         named: set[tuple[int, int]] = set()
         new = tuple(
-            NewFile(file=each.file, spans=tuple(self._spans(each, named)), is_sorted=each.file.is_sorted)
-            for each in made
+            NewFile(file=new_file.file, spans=tuple(self._spans(new_file, named)), is_sorted=new_file.file.is_sorted)
+            for new_file in made
         )
         return RewriteGroup(paths=self._group.paths, files=new, emptied=tuple(self._emptied(made)))
 
     def _spans(self, each: MadeFile, named: set[tuple[int, int]]) -> Iterator[RecordSpan]:
         """Deleted rows count in the first file with rows of their span."""
         removed = self._removed(each.partition)
-        for span, found in zip(each.spans, each.found, strict=True):
+        for span, result in zip(each.spans, each.found, strict=True):
             low, high = np.searchsorted(removed, (span.start, span.end))
             is_first = (each.partition, span.start) not in named
             named.add((each.partition, span.start))
@@ -141,18 +141,18 @@ class _Merging:
                 partition=each.partition,
                 start_offset=span.start,
                 end_offset=span.end,
-                rows=found.rows,
-                digest=found.digest.text,
+                rows=result.rows,
+                digest=result.digest.text,
                 removed=int(high - low) if is_first else 0,
             )
 
     def _emptied(self, made: Sequence[MadeFile]) -> Iterator[RecordSpan]:
-        filled = {each.partition for each in made}
-        held = {range_.partition for source in self._group.files for range_ in source.ranges}
+        filled = {item.partition for item in made}
+        recorded = {range_.partition for source in self._group.files for range_ in source.ranges}
         deleted = {partition for source in self._sources for partition in source.removed_partitions}
-        for partition in sorted((held | deleted) - filled):
+        for partition in sorted((recorded | deleted) - filled):
             removed = self._removed(partition)
-            spans = [(each.start, each.end) for each in Borders.of_group(self._group, partition).within(FIRST, END)]
+            spans = [(item.start, item.end) for item in Borders.of_group(self._group, partition).within(FIRST, END)]
             for start, end in spans or [(int(removed[0]), int(removed[-1]) + 1)]:
                 low, high = np.searchsorted(removed, (start, end))
                 yield RecordSpan(partition=partition, start_offset=start, end_offset=end, removed=int(high - low))
@@ -164,11 +164,11 @@ class _Merging:
 def _opened(storage: TopicStorage, files: Sequence[SourceFile], closing: ExitStack) -> list[OpenFile]:
     with ThreadPoolExecutor(OPENERS, thread_name_prefix="open") as pool:
         opening = [pool.submit(partial(OpenFile.open, storage), file.file) for file in files]
-        found = []
-        for each in opening:
-            if each.exception() is None:
-                found.append(each.result())
-                closing.callback(found[-1].close)
-    for each in opening:
-        each.result()
-    return found
+        opened = []
+        for future in opening:
+            if future.exception() is None:
+                opened.append(future.result())
+                closing.callback(opened[-1].close)
+    for future in opening:
+        future.result()
+    return opened

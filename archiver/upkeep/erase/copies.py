@@ -43,31 +43,31 @@ def remove_copies(
     Younger ones may belong to a running job. Raises StorageError, RegistryError and TableError.
     """
     objects = ObjectStore.of_table(table.iceberg)
-    found: list[tuple[ListedObject, DataFileName]] = []
+    candidates: list[tuple[ListedObject, DataFileName]] = []
     for part in objects.walk(table.data_location):
-        for each in part:
-            name = DataFileName.parse(each.name)
+        for candidate in part:
+            name = DataFileName.parse(candidate.name)
             is_ours = name is not None and name.is_of(table.topic.topic) and name.extension in formats.extensions
-            if is_ours and name is not None and each.name not in checks.references:
-                found.append((each, name))
-    known = registry.claims.file_states(table.topic, {each.path: name.ulid for each, name in found})
+            if is_ours and name is not None and candidate.name not in checks.references:
+                candidates.append((candidate, name))
+    recorded = registry.claims.file_states(table.topic, {candidate.path: name.ulid for candidate, name in candidates})
     going: list[Orphan] = []
     left: list[str] = []
-    for each, name in found:
-        is_rewrite = each.name in known.rewriting
+    for candidate, name in candidates:
+        is_rewrite = candidate.name in recorded.rewriting
         # The purge deletes replaced and rejected files: the registry has their offsets.
-        is_recorded = each.name in known.states or known.needs(each.name)
-        if (is_recorded and not is_rewrite) or not _may_hold(each, name, erased, objects, formats):
+        is_recorded = candidate.name in recorded.states or recorded.needs(candidate.name)
+        if (is_recorded and not is_rewrite) or not _may_hold(candidate, name, erased, objects, formats):
             continue
-        if is_rewrite or max(each.modified_ms or 0, name.created_ms) >= older_than_ms:
-            left.append(each.path)
+        if is_rewrite or max(candidate.modified_ms or 0, name.created_ms) >= older_than_ms:
+            left.append(candidate.path)
             continue
         going.append(
             Orphan(
-                path=each.path,
-                name=each.name,
-                size=each.size,
-                modified_ms=each.modified_ms or 0,
+                path=candidate.path,
+                name=candidate.name,
+                size=candidate.size,
+                modified_ms=candidate.modified_ms or 0,
                 kind=OrphanKind.UNKNOWN,
                 ulid=name.ulid,
             )
@@ -75,8 +75,8 @@ def remove_copies(
     report = TopicOrphans(topic=table.topic.topic, table=table.topic.table, orphans=tuple(going))
     with noted_deletion(trail, "purge", report):
         remove_orphans(checks, table.topic, report, registry=registry, observer=ignore)
-    deleted = {each.path for each in report.deleted}
-    left += [each.path for each in going if each.path not in deleted]
+    deleted = {candidate.path for candidate in report.deleted}
+    left += [candidate.path for candidate in going if candidate.path not in deleted]
     return Copies(deleted=len(deleted), left=tuple(left))
 
 

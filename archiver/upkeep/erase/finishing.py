@@ -49,7 +49,7 @@ def finish(
     commits = len(report.commits)
     if waiting.keys() - {report.erasure}:  # other runs may have restored some since
         erased = work.registry.erasures.offsets(work.topic)
-        again = AtOffsets({each: tuple(those) for each, those in erased.items()})
+        again = AtOffsets({key: tuple(erased_spans) for key, erased_spans in erased.items()})
         first = min(waiting)
         own = report.offsets, report.spans, report.rows
         erase_rows(work, again, report, erasure=first, value=waiting[first])
@@ -59,8 +59,8 @@ def finish(
     standing = Standing.of(waiting)
     report.unsearched = standing.unsearched
     # Another run may have ended its search since, with offsets that weren't known: it finishes that one itself.
-    later = {each for each, value in work.registry.erasures.unfinished(work.topic).items() if is_searched(value)}
-    given_up = tuple(each for each in standing.superseded if each not in later)
+    later = {key for key, value in work.registry.erasures.unfinished(work.topic).items() if is_searched(value)}
+    given_up = tuple(key for key in standing.superseded if key not in later)
     erased = work.registry.erasures.offsets(work.topic)
     report.erased = tuple((partition, *span) for partition, spans in sorted(erased.items()) for span in spans)
     report.failures.update(unwritten_log(work))
@@ -92,13 +92,13 @@ def finish(
     if report.purged.left or report.failures or copies.left or report.local or report.rewriters:
         report.unfinished = tuple(waiting)
         return
-    _note(work, {each: waiting[each] for each in standing.searched}, report)
-    _note_given_up(work, {each: waiting[each] for each in given_up})
+    _note(work, {key: waiting[key] for key in standing.searched}, report)
+    _note_given_up(work, {key: waiting[key] for key in given_up})
     pass_point(RemovalPoint.ERASURE_NOTED)
     work.registry.erasures.finish(work.topic, (*standing.searched, *given_up))
     report.finished, report.given_up = standing.searched, given_up
-    report.doubtful = tuple(each for each in standing.searched if waiting[each].get(UNJUDGED))
-    report.unfinished = tuple(each for each in waiting if each not in {*standing.searched, *given_up})
+    report.doubtful = tuple(key for key in standing.searched if waiting[key].get(UNJUDGED))
+    report.unfinished = tuple(key for key in waiting if key not in {*standing.searched, *given_up})
 
 
 def _erase_terms(work: TopicErasure, report: EraseReport, searched: Spans, *, begun_by_ms: int) -> bool:
@@ -110,7 +110,7 @@ def _erase_terms(work: TopicErasure, report: EraseReport, searched: Spans, *, be
 
 def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable, erased: Spans) -> None:
     spool = work.config.archive.spool
-    archived = {each: reached.next_offset for each, reached in table.offsets.items()}
+    archived = {partition: reached.next_offset for partition, reached in table.offsets.items()}
     first_offsets = work.registry.retention.proven_first_offsets(work.topic, table.first_offsets)
     local = remove_local_copies(
         spool, table, erased, archived=archived, first_offsets=first_offsets, formats=work.formats
@@ -123,9 +123,9 @@ def _clean_machine(work: TopicErasure, report: EraseReport, table: ArchiveTable,
 
 def _searched_ms(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], *, is_anew: bool) -> int:
     now_ms = work.now_ms()
-    fresh = [each for each, value in waiting.items() if is_anew or SEARCHED_MS not in value]
+    fresh = [erasure for erasure, value in waiting.items() if is_anew or SEARCHED_MS not in value]
     work.registry.erasures.note_searched(work.topic, fresh, now_ms)
-    return max(now_ms if each in fresh else int(str(value[SEARCHED_MS])) for each, value in waiting.items())
+    return max(now_ms if erasure in fresh else int(str(value[SEARCHED_MS])) for erasure, value in waiting.items())
 
 
 def _rewriters(work: TopicErasure, since: int) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ def _rewriters(work: TopicErasure, since: int) -> tuple[str, ...]:
 def _waits_for(found: HoldingSnapshots) -> dict[str, object]:
     if not found.owned:
         return {}
-    return {"settings": dict(found.settings), "snapshots": [one.snapshot_id for one in found.owned]}
+    return {"settings": dict(found.settings), "snapshots": [snapshot.snapshot_id for snapshot in found.owned]}
 
 
 def _note(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]], report: EraseReport) -> None:
@@ -156,7 +156,7 @@ def _note_given_up(work: TopicErasure, given_up: Mapping[str, Mapping[str, objec
 
 
 def _lasting(value: Mapping[str, object]) -> dict[str, object]:
-    return {name: each for name, each in value.items() if name not in {SEARCHED_MS, WAITS_FOR}}
+    return {name: item for name, item in value.items() if name not in {SEARCHED_MS, WAITS_FOR}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,11 +172,11 @@ class Standing:
 
     @classmethod
     def of(cls, erasures: Mapping[str, Mapping[str, Any]]) -> Self:
-        cut = {each: value for each, value in erasures.items() if not is_searched(value)}
+        cut = {key: value for key, value in erasures.items() if not is_searched(value)}
         return cls(
             searched=tuple(erasure for erasure in erasures if erasure not in cut),
-            superseded=tuple(each for each, value in cut.items() if SUPERSEDED_BY in value),
-            unsearched=tuple(each for each, value in cut.items() if SUPERSEDED_BY not in value),
+            superseded=tuple(key for key, value in cut.items() if SUPERSEDED_BY in value),
+            unsearched=tuple(key for key, value in cut.items() if SUPERSEDED_BY not in value),
         )
 
 

@@ -141,9 +141,9 @@ class Erase:
     def _erase(self, work: TopicErasure, where: Where | OffsetList, report: EraseReport) -> Spans:
         condition = self._condition(work, where)
         salt = secrets.token_hex(16)
-        told = hmac.new(bytes.fromhex(salt), where.text.encode(), hashlib.sha256).hexdigest()
+        digest = hmac.new(bytes.fromhex(salt), where.text.encode(), hashlib.sha256).hexdigest()
         erasure = new_id()
-        value = {"id": erasure, CONDITION: told, "grace_seconds": int(self._options.grace)}
+        value = {"id": erasure, CONDITION: digest, "grace_seconds": int(self._options.grace)}
         if self._consent.asks and self._consent.agreed is None and not self._options.dry_run:
             self._ask(work, condition, report)
         is_kept = erase_rows(
@@ -156,21 +156,26 @@ class Erase:
             consent=self._consent,
         )
         if report.rows or report.commits or is_kept:
-            report.erasure, report.condition_hash, report.salt = erasure, told, salt
+            report.erasure, report.condition_hash, report.salt = erasure, digest, salt
         return condition.spans if isinstance(condition, AtOffsets) else {}
 
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
         columns = {}
         if isinstance(where, Where):
             columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
-        ends = {each: reached.next_offset for each, reached in work.registry.files.accepted_ends(work.topic).items()}
+        ends = {
+            partition: reached.next_offset
+            for partition, reached in work.registry.files.accepted_ends(work.topic).items()
+        }
         if isinstance(where, OffsetList):
             _check_archived(where, ends, self._name)
         if not self._options.dry_run:
             work.settle(ends)
         if isinstance(where, OffsetList):
             return AtOffsets(where.within(ends), is_search=True)
-        return Matching(where, {each: end for each, end in ends.items() if where.bounds(each) is not None}, columns)
+        return Matching(
+            where, {partition: end for partition, end in ends.items() if where.bounds(partition) is not None}, columns
+        )
 
     def _ask(self, work: TopicErasure, condition: Matching | AtOffsets, report: EraseReport) -> None:
         preview = EraseReport(topic=report.topic, table=report.table, dry_run=True)

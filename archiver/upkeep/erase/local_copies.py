@@ -72,8 +72,8 @@ def forget_plans(spool: Path) -> None:
 def partition_columns(table: ArchiveTable) -> tuple[str, ...]:
     """Return key and value columns in any partition spec, current or old."""
     specs = table.iceberg.metadata.specs().values()
-    found = {table.schema.find_column_name(field.source_id) or "" for spec in specs for field in spec.fields}
-    return tuple(sorted(each for each in found if each.partition(".")[0] in {names.KEY, names.VAL}))
+    columns = {table.schema.find_column_name(field.source_id) or "" for spec in specs for field in spec.fields}
+    return tuple(sorted(name for name in columns if name.partition(".")[0] in {names.KEY, names.VAL}))
 
 
 def _origin(path: Path, formats: SegmentFormats) -> SegmentOrigin | None:
@@ -89,10 +89,10 @@ def _offsets(path: Path, formats: SegmentFormats) -> Offsets:
             for rows in reader.read(block, frozenset((OFFSET_ID,)))
             if (column := column_by_id(rows, OFFSET_ID)) is not None
         ]
-        found = np.concatenate([np.empty(0, np.int64), *(column.to_numpy() for column in columns)])
-        if len(found) != reader.metadata.rows:
+        offsets = np.concatenate([np.empty(0, np.int64), *(column.to_numpy() for column in columns)])
+        if len(offsets) != reader.metadata.rows:
             raise BadSegment("the file doesn't have an offset for each of its rows", file=str(path))
-    return found
+    return offsets
 
 
 def _uri(path: Path) -> str:
@@ -101,11 +101,11 @@ def _uri(path: Path) -> str:
 
 def _are_known(offsets: Offsets, partition: int, erased: Spans, rows: Callable[[], TableRows]) -> bool:
     edges = np.array(erased.get(partition, ()), np.int64).reshape(-1)
-    wanted = offsets[np.searchsorted(edges, offsets, side="right") % 2 == 0]
-    if not len(wanted):
+    outside = offsets[np.searchsorted(edges, offsets, side="right") % 2 == 0]
+    if not len(outside):
         return True
-    between = RowRange(partition=partition, start_offset=int(wanted.min()), end_offset=int(wanted.max()) + 1)
-    return bool(np.isin(wanted, rows().offsets(between)).all())
+    between = RowRange(partition=partition, start_offset=int(outside.min()), end_offset=int(outside.max()) + 1)
+    return bool(np.isin(outside, rows().offsets(between)).all())
 
 
 def _is_of(origin: SegmentOrigin, table: ArchiveTable) -> bool:

@@ -54,10 +54,10 @@ class OffsetList:
 
     @classmethod
     def _of(cls, spans: Iterable[tuple[int, int, int]]) -> Self:
-        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        by_partition: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for partition, start, end in spans:
-            found[partition].append((start, end))
-        return cls({partition: tuple(joined(those)) for partition, those in sorted(found.items())})
+            by_partition[partition].append((start, end))
+        return cls({partition: tuple(joined(ranges)) for partition, ranges in sorted(by_partition.items())})
 
     def joined_with(self, other: OffsetList) -> OffsetList:
         return self._of(
@@ -68,12 +68,12 @@ class OffsetList:
         )
 
     def within(self, ends: Mapping[int, int]) -> dict[int, tuple[tuple[int, int], ...]]:
-        found = {
+        clipped = {
             partition: tuple((start, min(end, ends[partition])) for start, end in spans if start < ends[partition])
             for partition, spans in self.spans.items()
             if partition in ends
         }
-        return {partition: spans for partition, spans in found.items() if spans}
+        return {partition: spans for partition, spans in clipped.items() if spans}
 
     @property
     def text(self) -> str:

@@ -48,32 +48,32 @@ def erase_rows(
     """
 
     def attempt() -> bool | None:
-        found, known = _search(work, condition, report, erasure, claims, dry_run=dry_run)
-        spans = [each for result in found for each in result.removed]
+        results, files = _search(work, condition, report, erasure, claims, dry_run=dry_run)
+        spans = [item for result in results for item in result.removed]
         if spans:
             report.spans = in_order([*report.spans, *spans])  # files of an earlier attempt may have landed
             report.offsets = counted(report.spans)
         holds = holds_in_force(work.topic, work.journal, work.registry, recalls=not dry_run)
         refuse_held(work.topic, (*of_config(hold=work.archived.config.hold), *holds), spans, command=REASON)
         if dry_run:
-            report.rows = sum(each.rows for each in found)
-            report.files = sum(1 for each in found if each.rows)
+            report.rows = sum(item.rows for item in results)
+            report.files = sum(1 for item in results if item.rows)
             return False
         if consent is not None:
             if consent.asks:
-                work.observer(RecordsFound(rows=sum(result.rows for result in found)))
-            consent.check(report, files=sum(1 for result in found if result.rows))
+                work.observer(RecordsFound(rows=sum(result.rows for result in results)))
+            consent.check(report, files=sum(1 for result in results if result.rows))
         unjudged = sum(report.unjudged_records.values()) if isinstance(condition, Matching) else 0
-        told = {**value, UNJUDGED: unjudged} if unjudged else value
-        if found:
+        details = {**value, UNJUDGED: unjudged} if unjudged else value
+        if results:
             refuse_unerasable(work.catalog.reload(work.table))
-            work.registry.erasures.begin(work.topic, erasure, dict(told))
-        if found and not _commit(work, found, known, report):
+            work.registry.erasures.begin(work.topic, erasure, dict(details))
+        if results and not _commit(work, results, files, report):
             return None
         # Inside of the run: who sees it neither alive nor searched may take it for dead.
-        if not found and isinstance(condition, AtOffsets):
+        if not results and isinstance(condition, AtOffsets):
             return False  # an erasure of nothing takes the place of no other
-        return _is_search(condition) and not report.failures and _ended(work, erasure, told)
+        return _is_search(condition) and not report.failures and _ended(work, erasure, details)
 
     with UploadClaims.of_run(work.registry, work.topic, is_noted=not dry_run) as claims:
         return in_rounds(attempt, table=work.topic.table, may_be="records can be erased")
@@ -105,17 +105,17 @@ def _search(
             missing=named(holes),
         )
     files = work.files(table)
-    found = components(ranges, files)
-    for file in found.strangers:
+    grouped = components(ranges, files)
+    for file in grouped.strangers:
         _fail(work, report, file.path, unknown_rows(file))
     retired = retired_components(work.registry.retention.retired_files(work.topic), files)
-    those = [each for each in (*found.all, *retired) if may_match(each, condition)]
-    work.observer(FilesSearched(files=sum(len(each.files) for each in those), size_bytes=sum(map(_size, those))))
+    matching = [item for item in (*grouped.all, *retired) if may_match(item, condition)]
+    work.observer(FilesSearched(files=sum(len(item.files) for item in matching), size_bytes=sum(map(_size, matching))))
     erased = work.registry.erasures.offsets(work.topic)
     removal = Removal(condition=condition, fate="erased", why=f"erasure {erasure}")
     results: list[RemovalResult] = []
     unjudged: list[tuple[int, int, int]] = []
-    for component, outcome in work.remove(those, removal, table, claims, dry_run=dry_run):
+    for component, outcome in work.remove(matching, removal, table, claims, dry_run=dry_run):
         if outcome.result is None:
             assert outcome.error is not None
             path = next((file.path for file in component.files), component.recorded[0])
@@ -129,7 +129,7 @@ def _search(
         if result.removed and (component.files or not are_known(result.removed, erased)):
             results.append(result)
     if isinstance(condition, Matching):
-        report.unjudged = left_of(unjudged, [each for result in results for each in result.removed], erased)
+        report.unjudged = left_of(unjudged, [item for result in results for item in result.removed], erased)
     return results, {file.path: file for file in files}
 
 
@@ -144,13 +144,13 @@ def _commit(
             commit_id=new_id(),
             reason=REASON,
             schema_version=table.ledger_version,
-            groups=tuple(each.group for each in batch if each.group),
-            erased=tuple(span for each in batch for span in each.removed),
+            groups=tuple(result.group for result in batch if result.group),
+            erased=tuple(span for result in batch for span in result.removed),
         )
 
     def landed(batch: Sequence[RemovalResult], rewrite: Rewrite) -> None:
         report.commits.append(rewrite.commit_id)
-        report.rows += sum(each.rows for each in batch)
+        report.rows += sum(result.rows for result in batch)
         report.files += sum(len(group.paths) for group in rewrite.groups)
 
     batches = [found[start : start + BATCH] for start in range(0, len(found), BATCH)]
@@ -190,14 +190,15 @@ def may_match(each: Component, condition: Condition) -> bool:
 
 def retired_components(ranges: Iterable[RemovableRange], files: Iterable[TableFile]) -> list[Component]:
     """Files that only the store still has are searched, never rewritten."""
-    there = {file_name(file.path) for file in files}
+    present = {file_name(file.path) for file in files}
     by_path: dict[str, list[RemovableRange]] = {}
     for range_ in ranges:
         for path in range_.paths:
-            if file_name(path) not in there:
+            if file_name(path) not in present:
                 by_path.setdefault(path, []).append(range_)
     return [
-        Component(ranges=tuple(those), files=(), recorded=(path,), has_foreign=True) for path, those in by_path.items()
+        Component(ranges=tuple(members), files=(), recorded=(path,), has_foreign=True)
+        for path, members in by_path.items()
     ]
 
 

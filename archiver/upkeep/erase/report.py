@@ -71,10 +71,10 @@ class EraseReport:
 
     @property
     def unjudged_records(self) -> dict[int, int]:
-        found: dict[int, int] = {}
+        counts: dict[int, int] = {}
         for partition, start, end in self.unjudged:
-            found[partition] = found.get(partition, 0) + end - start
-        return found
+            counts[partition] = counts.get(partition, 0) + end - start
+        return counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,20 +19,22 @@ def are_known(spans: Iterable[Span], erased: ByPartition) -> bool:
 
 
 def counted(spans: Iterable[Span]) -> dict[int, int]:
-    return {partition: sum(end - start for start, end in those) for partition, those in _joined(spans).items()}
+    return {partition: sum(end - start for start, end in ranges) for partition, ranges in _joined(spans).items()}
 
 
 def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
-    return tuple((partition, start, end) for partition, those in sorted(_joined(spans).items()) for start, end in those)
+    return tuple(
+        (partition, start, end) for partition, ranges in sorted(_joined(spans).items()) for start, end in ranges
+    )
 
 
 def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) -> tuple[Span, ...]:
-    taken = (*gone, *((each, start, end) for each, those in erased.items() for start, end in those))
+    taken = (*gone, *((number, start, end) for number, ranges in erased.items() for start, end in ranges))
     by_partition, cover = _joined(taken), Cover(OffsetRange.half_open(*span) for span in taken)
     return tuple(
         (partition, *part)
-        for partition, those in sorted(_joined(spans).items())
-        for start, end in those
+        for partition, ranges in sorted(_joined(spans).items())
+        for start, end in ranges
         for part in (
             uncovered([(start, end)], by_partition[partition])
             if cover.touches(OffsetRange.half_open(partition, start, end))
@@ -42,7 +44,7 @@ def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) ->
 
 
 def _joined(spans: Iterable[Span]) -> dict[int, list[tuple[int, int]]]:
-    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    by_partition: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for partition, start, end in spans:
-        found[partition].append((start, end))
-    return {partition: joined(those) for partition, those in found.items()}
+        by_partition[partition].append((start, end))
+    return {partition: joined(ranges) for partition, ranges in by_partition.items()}

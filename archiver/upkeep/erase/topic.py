@@ -48,7 +48,7 @@ class TopicErasure(RemovalWork):
         """
         for attempt in range(STAGED_TRIES):
             pending = self.registry.files.pending(self.topic)
-            waiting = [one for one in pending if one.start_offset < ends.get(one.partition, 0)]
+            waiting = [range_ for range_ in pending if range_.start_offset < ends.get(range_.partition, 0)]
             if not waiting:
                 settle_rewrites(self, self.table)
                 self.trail(self.topic).note_hold(is_held=self.config.topic(self.topic.topic).hold)
@@ -60,7 +60,7 @@ class TopicErasure(RemovalWork):
             "files with records that may have to go wait for their commit: run it again when the archiver has committed"
             " them, or after `archiver reconcile`",
             topic=self.topic.topic,
-            files=[file.path for one in waiting for file in one.files][:5],
+            files=[file.path for range_ in waiting for file in range_.files][:5],
         )
 
     def now_ms(self) -> int:

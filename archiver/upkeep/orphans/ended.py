@@ -22,11 +22,11 @@ def forget_ended(table: ArchiveTable, registry: Registry, *, seen: Container[str
     StorageError.
     """
     ended = {
-        path: each for path, each in registry.claims.ended_files(table.topic).items() if file_name(path) not in seen
+        path: claim for path, claim in registry.claims.ended_files(table.topic).items() if file_name(path) not in seen
     }
     if not ended:
         return 0
-    known = registry.claims.file_states(table.topic, ended)
+    file_states = registry.claims.file_states(table.topic, ended)
     objects = ObjectStore.of_table(table.iceberg)
 
     def is_gone(path: str) -> bool:
@@ -36,7 +36,7 @@ def forget_ended(table: ArchiveTable, registry: Registry, *, seen: Container[str
             return True
         return False
 
-    asked = [path for path in ended if not known.needs(file_name(path))]
+    asked = [path for path in ended if not file_states.needs(file_name(path))]
     with ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="ended") as pool:
         gone = {path: ended[path] for path, missing in zip(asked, pool.map(is_gone, asked), strict=True) if missing}
     if gone:

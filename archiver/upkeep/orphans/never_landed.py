@@ -93,13 +93,13 @@ def _is_of(each: Orphan, attempts: set[UUID]) -> bool:
 
 
 def _unbroken(metadata: TableMetadata, last: int) -> dict[int, Snapshot]:
-    known = {snapshot.sequence_number: snapshot for snapshot in metadata.snapshots}
-    found: dict[int, Snapshot] = {}
+    snapshots = {snapshot.sequence_number: snapshot for snapshot in metadata.snapshots}
+    chain: dict[int, Snapshot] = {}
     at = last
-    while at > 0 and at in known:
-        found[at] = known[at]
+    while at > 0 and at in snapshots:
+        chain[at] = snapshots[at]
         at -= 1
-    return found
+    return chain
 
 
 def _since_ms(unbroken: dict[int, Snapshot], last: int) -> int | None:

@@ -21,7 +21,7 @@ def noted_deletion(
 
     Without candidates beside `gone` nothing is written.
     """
-    before = {each.path for each in gone}
+    before = {item.path for item in gone}
     going = [orphan for orphan in report.orphans if orphan.path not in before]
     if not going:
         yield
@@ -31,7 +31,7 @@ def noted_deletion(
     try:
         yield
     finally:
-        went = [each for each in report.deleted if each.path not in before]
+        went = [item for item in report.deleted if item.path not in before]
         trail.record(_noted(kind, deletion, "ended", went))
 
 

@@ -84,9 +84,9 @@ class References:
         fresh = [path for path in dict.fromkeys(lists) if path not in self._followed]
         manifests: dict[str, ManifestFile] = {}
         with ThreadPoolExecutor(READERS, thread_name_prefix="references") as pool:
-            for found in pool.map(read, fresh):
-                manifests |= {each.manifest_path: each for each in found}
-            unread = [each for path, each in manifests.items() if path not in self._followed]
+            for entries in pool.map(read, fresh):
+                manifests |= {manifest.manifest_path: manifest for manifest in entries}
+            unread = [manifest for path, manifest in manifests.items() if path not in self._followed]
             for names in pool.map(partial(_files, io), unread):
                 self._names |= names
         self._names |= {file_name(path) for path in (*fresh, *manifests)}

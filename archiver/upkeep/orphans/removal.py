@@ -72,16 +72,16 @@ def remove_orphans(
     while left and not is_over():
         batch = [left.popleft() for _ in range(min(BATCH, len(left)))]
         search.look()  # before taking the lock, for which other processes wait
-        files = {each.path: each.ulid for each in batch if each.ulid}
+        files = {orphan.path: orphan.ulid for orphan in batch if orphan.ulid}
         with registry.claims.nothing_staged(topic, files) as still:
             table = search.look()
-            needed = [each for each in batch if _is_needed(search, still.known, each)]
+            needed = [orphan for orphan in batch if _is_needed(search, still.known, orphan)]
             report.needed_again += needed
             deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still, search.permit)
             try:
-                left.extendleft(deletion.run([each for each in batch if each not in needed]))
+                left.extendleft(deletion.run([orphan for orphan in batch if orphan not in needed]))
                 pass_point(RemovalPoint.FILES_DELETED)
-                still.forget_deleted({each.path: each.ulid for each in deletion.deleted if each.ulid})
+                still.forget_deleted({orphan.path: orphan.ulid for orphan in deletion.deleted if orphan.ulid})
             finally:
                 report.deleted += deletion.deleted
                 report.shared += deletion.shared
@@ -115,7 +115,7 @@ class _Deletion:
     def run(self, going: Sequence[Orphan]) -> list[Orphan]:
         """Return the orphans for which time ran out."""
         deadline = time.monotonic() + HOLD_SECONDS
-        waiting, tries = deque((each, 1) for each in going), 0
+        waiting, tries = deque((orphan, 1) for orphan in going), 0
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
             while waiting and (not tries or time.monotonic() < deadline):
                 some = [waiting.popleft() for _ in range(min(WORKERS, len(waiting)))]
@@ -123,37 +123,38 @@ class _Deletion:
                     time.sleep(_PAUSE_SECONDS * 2**tries)
                 tries = some[0][1]
                 waiting.extend(self._delete(some, pool))
-        return [each for each, _ in waiting if each.path not in self.errors]
+        return [orphan for orphan, _ in waiting if orphan.path not in self.errors]
 
     def _delete(self, some: Sequence[tuple[Orphan, int]], pool: ThreadPoolExecutor) -> list[tuple[Orphan, int]]:
         self._still.check()
         futures = {
-            pool.submit(self._objects.delete, each.path, self._permit(each)): (each, tries) for each, tries in some
+            pool.submit(self._objects.delete, orphan.path, self._permit(orphan)): (orphan, tries)
+            for orphan, tries in some
         }
         try:
             while wait(futures, CHECK_SECONDS).not_done:
                 self._still.check()
         finally:
-            outcomes = [(one, future.exception()) for future, one in futures.items()]
+            outcomes = [(entry, future.exception()) for future, entry in futures.items()]
             self._note(outcomes)
         return [
-            (each, tries + 1)
-            for (each, tries), error in outcomes
+            (orphan, tries + 1)
+            for (orphan, tries), error in outcomes
             if isinstance(error, StorageError) and error.retryable and tries < TRIES
         ]
 
     def _note(self, outcomes: Sequence[tuple[tuple[Orphan, int], BaseException | None]]) -> None:
         """Record every outcome, then raise the first error that stops the work."""
         stops: BaseException | None = None
-        for (each, _), error in outcomes:
+        for (orphan, _), error in outcomes:
             if error is None:
-                self.deleted.append(each)
-                self.errors.pop(each.path, None)
+                self.deleted.append(orphan)
+                self.errors.pop(orphan.path, None)
             elif isinstance(error, FilesShared):
-                self.shared.append(each)
-                self.errors.pop(each.path, None)
+                self.shared.append(orphan)
+                self.errors.pop(orphan.path, None)
             elif isinstance(error, StorageError):
-                self.errors[each.path] = error
+                self.errors[orphan.path] = error
             else:
                 stops = stops or error
         if stops is not None:

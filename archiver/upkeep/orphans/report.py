@@ -100,9 +100,9 @@ class OrphansReport:
     @property
     def kinds(self) -> Mapping[OrphanKind, tuple[int, int]]:
         counted: dict[OrphanKind, tuple[int, int]] = {}
-        for each in (orphan for topic in self.topics for orphan in topic.orphans):
-            number, size = counted.get(each.kind, (0, 0))
-            counted[each.kind] = (number + 1, size + each.size)
+        for item in (orphan for topic in self.topics for orphan in topic.orphans):
+            number, size = counted.get(item.kind, (0, 0))
+            counted[item.kind] = (number + 1, size + item.size)
         return counted
 
 

@@ -107,35 +107,38 @@ class OrphanSearch:
         self._lists = tuple(listed.lists)
         table = self.look()
         self._report.kept[KeptFor.AGE] += sum(name not in self.references for name in listed.young)
-        data = {name: each for name, each in listed.data.items() if name not in self.references}
-        known = self._connected.registry.claims.file_states(
-            self._topic, {each.path: at.ulid for each, at in data.values()}
+        data = {name: item for name, item in listed.data.items() if name not in self.references}
+        registered = self._connected.registry.claims.file_states(
+            self._topic, {item.path: at.ulid for item, at in data.values()}
         )
-        young = [name for name in data if self.is_renewed(known, name)]
-        wanted = [name for name in data if known.needs(name) and name not in young]
-        held = [name for name in data if name in known.removed and name not in (*young, *wanted)]
-        held = held if self._holds_all else []
+        young = [name for name in data if self.is_renewed(registered, name)]
+        required = [name for name in data if registered.needs(name) and name not in young]
+        retained = [name for name in data if name in registered.removed and name not in (*young, *required)]
+        retained = retained if self._holds_all else []
         self._report.kept[KeptFor.AGE] += len(young)
-        self._report.kept[KeptFor.REGISTRY] += len(wanted)
-        self._report.kept[KeptFor.HOLD] += len(held)
-        for name in (*young, *wanted, *held):
+        self._report.kept[KeptFor.REGISTRY] += len(required)
+        self._report.kept[KeptFor.HOLD] += len(retained)
+        for name in (*young, *required, *retained):
             del data[name]
-        lacking = Cover(known.lacking)
+        lacking = Cover(registered.lacking)
         proven = self._proven(table, objects, self._not_journaled(table, data), lacking)
-        manifests = [each for name, each in listed.manifests.items() if name not in self.references]
-        found = (*self._orphans(proven, known), *(_orphan(manifest, OrphanKind.MANIFEST) for manifest in manifests))
-        going = tuple(each for each in found if not self.is_promised(known, each))
-        self._report.kept[KeptFor.PROMISE] += len(found) - len(going)
+        manifests = [item for name, item in listed.manifests.items() if name not in self.references]
+        orphans = (
+            *self._orphans(proven, registered),
+            *(_orphan(manifest, OrphanKind.MANIFEST) for manifest in manifests),
+        )
+        going = tuple(item for item in orphans if not self.is_promised(registered, item))
+        self._report.kept[KeptFor.PROMISE] += len(orphans) - len(going)
         return self._not_shared(table, going)
 
     def _not_shared(self, table: ArchiveTable, found: tuple[Orphan, ...]) -> tuple[Orphan, ...]:
         if not is_shared(table.properties):
             return found
         journal = self._connected.journal.of_table(table)
-        journaled = journal.files_ever_in_table({each.name for each in found}) if found else set()
-        others = [each for each in found if each.name not in journaled]
-        self._never_landed = never_landed(table, others, self.references)
-        going = tuple(each for each in others if each.path in self._never_landed)
+        journaled = journal.files_ever_in_table({orphan.name for orphan in found}) if found else set()
+        unjournaled = [orphan for orphan in found if orphan.name not in journaled]
+        self._never_landed = never_landed(table, unjournaled, self.references)
+        going = tuple(orphan for orphan in unjournaled if orphan.path in self._never_landed)
         self._report.kept[KeptFor.SHARED] += len(found) - len(going)
         return going
 
@@ -164,27 +167,27 @@ class OrphanSearch:
 
     def _list(self, table: ArchiveTable, objects: ObjectStore) -> _Listed:
         listed, formats = _Listed(), self._connected.formats
-        for each in self._walk(objects, table.data_location):
-            self.seen.add(each.name)
-            name = DataFileName.parse(each.name)
+        for item in self._walk(objects, table.data_location):
+            self.seen.add(item.name)
+            name = DataFileName.parse(item.name)
             if name is None or not name.is_of(self._topic.topic) or name.extension not in formats.extensions:
                 continue
-            if self._is_old(max(each.modified_ms or 0, name.created_ms), self._older_than):
-                listed.data[each.name] = (each, name)
+            if self._is_old(max(item.modified_ms or 0, name.created_ms), self._older_than):
+                listed.data[item.name] = (item, name)
             else:
-                listed.young.append(each.name)
-        for each in self._walk(objects, table.metadata_location):
-            found = ManifestName.of(each.name)
-            if found is None:
+                listed.young.append(item.name)
+        for item in self._walk(objects, table.metadata_location):
+            manifest = ManifestName.of(item.name)
+            if manifest is None:
                 continue
-            if found.is_list:
-                listed.lists.append(each.path)
-            if not is_ours(found.uuid, table.uuid):
+            if manifest.is_list:
+                listed.lists.append(item.path)
+            if not is_ours(manifest.uuid, table.uuid):
                 continue
-            if self._is_old(each.modified_ms, max(self._older_than, MANIFEST_SECONDS)):
-                listed.manifests[each.name] = each
+            if self._is_old(item.modified_ms, max(self._older_than, MANIFEST_SECONDS)):
+                listed.manifests[item.name] = item
             else:
-                listed.young.append(each.name)
+                listed.young.append(item.name)
         return listed
 
     def _walk(self, objects: ObjectStore, folder: str) -> Iterator[ListedObject]:
@@ -203,7 +206,7 @@ class OrphanSearch:
             return ()
         journaled = self._connected.journal.of_table(table).files_in_table(data.keys())
         self._report.kept[KeptFor.JOURNAL] += len(journaled)
-        return [each for name, each in data.items() if name not in journaled]
+        return [item for name, item in data.items() if name not in journaled]
 
     def _proven(
         self,
@@ -251,10 +254,10 @@ class OrphanSearch:
         return None if origin.end_offset <= offsets.get(origin.partition, 0) else KeptFor.OFFSETS
 
     def _orphans(self, found: Iterable[tuple[ListedObject, DataFileName]], known: FileStates) -> Iterator[Orphan]:
-        for each, name in found:
-            state = known.states.get(each.name)
+        for item, name in found:
+            state = known.states.get(item.name)
             kind = OrphanKind.UNKNOWN if state is None else _KINDS[state]
-            yield _orphan(each, kind, ulid=name.ulid)
+            yield _orphan(item, kind, ulid=name.ulid)
 
 
 def _orphan(each: ListedObject, kind: OrphanKind, *, ulid: str | None = None) -> Orphan:

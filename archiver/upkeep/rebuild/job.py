@@ -93,7 +93,11 @@ class Rebuild:
             return self._config.select((), self._topics)
         spaces = self._config.namespaces
         archives = {name: topic for space in spaces for name, topic in catalog.archives(space).items()}
-        return tuple(each for each in self._config.select(archives.values()) if archives.get(each.table) == each.name)
+        return tuple(
+            settings
+            for settings in self._config.select(archives.values())
+            if archives.get(settings.table) == settings.name
+        )
 
     def _rebuild(self, settings: TopicConfig, registry: Registry, catalog: TableCatalog) -> RebuiltTopic:
         table = catalog.adopt(settings.table, topic=settings.name)
@@ -103,12 +107,12 @@ class Rebuild:
                 topic=settings.name,
                 table=settings.table,
             )
-        told = table.topic
+        owner = table.topic
         topic = registry.topics.register(
-            cluster_id=told.cluster_id, topic=told.topic, topic_id=told.topic_id, table=settings.table
+            cluster_id=owner.cluster_id, topic=owner.topic, topic_id=owner.topic_id, table=settings.table
         )
-        with registry.lease(topic) as held:
-            if not held:
+        with registry.lease(topic) as leased:
+            if not leased:
                 raise TopicBusy("Another archiver is at work on the topic: stop it first", topic=topic.topic)
             return self._restore(settings, ArchiveTable(topic=topic, iceberg=table.iceberg), registry)
 
@@ -120,19 +124,19 @@ class Rebuild:
         files = {file.path: file for file in ManifestReader().files(table.iceberg)}
         journaled = {path for range_ in journal.ranges for path in range_.paths}
         is_complete = bool(journal.schemas) and journal.schemas[-1].version.version >= table.ledger_version
-        wanted = sorted(files.keys() - journaled if is_complete else files)
-        footers = read_footers({path: FORMATS.named(files[path].format, path) for path in wanted}, objects)
+        paths = sorted(files.keys() - journaled if is_complete else files)
+        footers = read_footers({path: FORMATS.named(files[path].format, path) for path in paths}, objects)
         state = journal.ledger if is_complete else self._derived(settings, table, journal, footers.values())
         rows = self._unnamed(table, files, footers, registry, state)
         ranges = table_ranges(table, journal.ranges, files, without_journaled(footers, entries, journal.ranges))
-        found = rows.complete(ranges, {(stored.partition, *stored.offsets) for stored in journal.ranges})
+        complete = rows.complete(ranges, {(stored.partition, *stored.offsets) for stored in journal.ranges})
         done = registry.restore(
             topic,
             table_uuid=table.uuid,
             state=state,
             records=[schema.record for schema in journal.schemas],
-            ranges=found.ranges,
-            account=(*journal.account, *(Interval.of(stored, is_unknown=True) for stored in found.unknown)),
+            ranges=complete.ranges,
+            account=(*journal.account, *(Interval.of(stored, is_unknown=True) for stored in complete.unknown)),
             retained=Retained(
                 first_offsets=journal.first_offsets,
                 claimed_offsets=table.first_offsets,
@@ -161,7 +165,7 @@ class Rebuild:
             staged=len(staged.accepted),
             from_journal=is_complete,
             left=waiting.left,
-            unknown=tuple((stored.partition, *stored.offsets) for stored in found.unknown),
+            unknown=tuple((stored.partition, *stored.offsets) for stored in complete.unknown),
         )
 
     def _unnamed(
@@ -188,20 +192,24 @@ class Rebuild:
         )
 
     def _ends(self, table: ArchiveTable, registry: Registry, journal: JournalContents) -> Ends:
-        reached = {partition: each.next_offset for partition, each in registry.files.accepted_ends(table.topic).items()}
-        for partition, each in table.offsets.items():
-            reached[partition] = max(each.next_offset, reached.get(partition, 0))
+        reached = {
+            partition: position.next_offset for partition, position in registry.files.accepted_ends(table.topic).items()
+        }
+        for partition, position in table.offsets.items():
+            reached[partition] = max(position.next_offset, reached.get(partition, 0))
         starts: dict[int, set[int]] = defaultdict(set)
-        for known in (registry.starts.decide(table.topic), *(start.starts for start in journal.starts)):
-            for partition, start in known.items():
+        for recorded in (registry.starts.decide(table.topic), *(start.starts for start in journal.starts)):
+            for partition, start in recorded.items():
                 if partition not in reached:
                     starts[partition].add(start)
         # A log that was cut since then has lost the next records, so its present start says nothing.
-        registry.starts.first_log_starts(table.topic, {partition: max(found) for partition, found in starts.items()})
+        registry.starts.first_log_starts(
+            table.topic, {partition: max(offsets) for partition, offsets in starts.items()}
+        )
         for partition, start in self._starts.items():
             if partition not in reached:
                 starts[partition].add(start)
-        registry.starts.decide(table.topic, {partition: max(found) for partition, found in starts.items()})
+        registry.starts.decide(table.topic, {partition: max(offsets) for partition, offsets in starts.items()})
         return Ends(reached=reached, starts=starts)
 
     def _derived(

@@ -64,7 +64,7 @@ def continuing_ranges(
 
     Of several the chain that reaches furthest wins, then the one with most records: a rewrite may have left some out.
     """
-    listed = [each.path for each in objects.list(table.data_location) if _may_continue(each.name, table, ends)]
+    listed = [item.path for item in objects.list(table.data_location) if _may_continue(item.name, table, ends)]
     files = {path: formats.of_path(path) for path in listed}
 
     def describe(path: str) -> DataFileInfo:
@@ -73,28 +73,31 @@ def continuing_ranges(
     described: dict[str, tuple[SegmentMetadata, DataFileInfo]] = {}
     left: list[LeftFile] = []
     for path, footer in read_footers(files, objects).items():
-        one = _described(path, footer, table, describe, versions)
-        if isinstance(one, DataFileInfo):
-            described[path] = (footer, one)
-        elif one is not None and footer.origin is not None:
-            left.append(_left(path, footer.origin.partition, footer.origin.start_offset, one))
+        entry = _described(path, footer, table, describe, versions)
+        if isinstance(entry, DataFileInfo):
+            described[path] = (footer, entry)
+        elif entry is not None and footer.origin is not None:
+            left.append(_left(path, footer.origin.partition, footer.origin.start_offset, entry))
     ranges = ranges_of(described)
-    found: dict[int, dict[int, list[TranslatedRange]]] = defaultdict(lambda: defaultdict(list))
+    by_partition: dict[int, dict[int, list[TranslatedRange]]] = defaultdict(lambda: defaultdict(list))
     for whole in ranges.whole:
-        found[whole.partition][whole.start_offset].append(whole)
+        by_partition[whole.partition][whole.start_offset].append(whole)
     chains = [
-        one for partition, starts in sorted(found.items()) for one in _chain(starts, ends.at(partition, starts.keys()))
+        entry
+        for partition, starts in sorted(by_partition.items())
+        for entry in _chain(starts, ends.at(partition, starts.keys()))
     ]
     staged = {chain.id for chain in chains}
     left += [
-        _left(file.path, one.partition, one.start_offset, reason)
-        for those, reason in ((ranges.whole, LeftFor.START), (ranges.partial, LeftFor.FILES))
-        for one in those
-        if one.id not in staged
-        for file in one.files
+        _left(file.path, entry.partition, entry.start_offset, reason)
+        for group, reason in ((ranges.whole, LeftFor.START), (ranges.partial, LeftFor.FILES))
+        for entry in group
+        if entry.id not in staged
+        for file in entry.files
     ]
     return Unreferenced(
-        ranges=tuple(chains), left=tuple(sorted(left, key=lambda one: (one.partition, one.start_offset, one.path)))
+        ranges=tuple(chains),
+        left=tuple(sorted(left, key=lambda entry: (entry.partition, entry.start_offset, entry.path))),
     )
 
 
@@ -135,10 +138,10 @@ def _chain(starts: Mapping[int, list[TranslatedRange]], at: int | None) -> list[
 
 
 def _may_continue(name: str, table: ArchiveTable, ends: Ends) -> bool:
-    found = DataFileName.parse(name)
-    if found is None or found.partition is None or found.start_offset is None or not found.is_of(table.topic.topic):
+    parsed = DataFileName.parse(name)
+    if parsed is None or parsed.partition is None or parsed.start_offset is None or not parsed.is_of(table.topic.topic):
         return False
-    return found.start_offset >= ends.reached.get(found.partition, 0)
+    return parsed.start_offset >= ends.reached.get(parsed.partition, 0)
 
 
 def _left(path: str, partition: int, start_offset: int, reason: LeftFor) -> LeftFile:

@@ -69,14 +69,14 @@ class RangeRefetcher:
                 TopicServers(registry=self.registry, catalog=self.catalog, journal=Journal.of(self.config)),
                 cluster_id=self.topic.cluster_id,
             )
-            partitions = sorted({one.partition for one in wanted})
+            partitions = sorted({range_.partition for range_ in wanted})
             starts = brokers.list_offsets(name, partitions, "earliest")
             ends = brokers.list_offsets(name, partitions, "latest_stable")
-        found = {one.id: RefetchedFiles() for one in wanted}
+        fetched = {range_.id: RefetchedFiles() for range_ in wanted}
         planned = [
-            (one, span)
-            for one in wanted
-            if (span := _planned(one, starts[one.partition], ends[one.partition])) is not None
+            (range_, span)
+            for range_ in wanted
+            if (span := _planned(range_, starts[range_.partition], ends[range_.partition])) is not None
         ]
         if planned:
             opened = for_records(opened, self.registry)
@@ -102,18 +102,18 @@ class RangeRefetcher:
             ]
             for outcome in engine.run_tasks(tasks, translate_range):
                 result = outcome.result or TaskResult(ranges=(), error=outcome.error)
-                one = planned[outcome.index][0]
-                found[one.id] = RefetchedFiles(ranges=result.ranges, error=_told(result.error))
-        return FromKafka(fetched=found, change=opened.change)
+                range_ = planned[outcome.index][0]
+                fetched[range_.id] = RefetchedFiles(ranges=result.ranges, error=_told(result.error))
+        return FromKafka(fetched=fetched, change=opened.change)
 
     def _check_cluster(self, brokers: BrokerClient) -> None:
-        found = brokers.cluster_id()
-        if found != self.topic.cluster_id:
+        cluster_id = brokers.cluster_id()
+        if cluster_id != self.topic.cluster_id:
             raise UpkeepError(
                 "these are another cluster's brokers: check bootstrap.servers in [kafka]",
                 topic=self.topic.topic,
                 archived_cluster_id=self.topic.cluster_id,
-                cluster_id=found,
+                cluster_id=cluster_id,
             )
 
 

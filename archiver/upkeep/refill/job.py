@@ -87,21 +87,21 @@ class RefillJob:
             )
 
     def _round(self, work: RefillWork) -> RefillReport | None:
-        found = work.look()
-        made = self._made(work, found)
+        survey = work.look()
+        made = self._made(work, survey)
         report = RefillReport(
             topic=self._name,
             table=work.topic.table,
             dry_run=self._dry_run,
-            was_back=found.is_back,
+            was_back=survey.is_back,
             mended=tuple(made.mended),
         )
         heals = report.succeeded
-        changes = bool(made.mendings or made.accepted) or (found.is_back and heals)
+        changes = bool(made.mendings or made.accepted) or (survey.is_back and heals)
         if self._dry_run or not changes:
             return report
         self._ask(report)
-        commit_id = work.commit(found, made, heals=heals)
+        commit_id = work.commit(survey, made, heals=heals)
         if commit_id is None:
             return None
         return RefillReport(
@@ -121,7 +121,7 @@ class RefillJob:
             topic=self._name,
             verb="note as erased" if self._accept_removed else "note as lost",
             records=rows_of(going),
-            spans=tuple((one.hole.partition, one.hole.start_offset, one.hole.end_offset) for one in going),
+            spans=tuple((mended.hole.partition, mended.hole.start_offset, mended.hole.end_offset) for mended in going),
             is_repeated=bool(self._agreed),
         )
         if not self._consent(question):
@@ -244,14 +244,14 @@ class RefillJob:
 def _accepted(
     found: Found, hole: Hole, *, erased: int = 0, lost: int = 0, offsets: tuple[tuple[int, int], ...] | None = None
 ) -> Acceptance:
-    one = found.expected[hole.range_id]
+    range_ = found.expected[hole.range_id]
     return Acceptance(
         range_id=hole.range_id,
-        left=one.rows - erased - lost,
+        left=range_.rows - erased - lost,
         erased=erased,
         lost=lost,
-        paths=tuple(file.path for file in one.files),
-        partition=one.partition,
-        start_offset=one.start_offset,
+        paths=tuple(file.path for file in range_.files),
+        partition=range_.partition,
+        start_offset=range_.start_offset,
         offsets=offsets,
     )

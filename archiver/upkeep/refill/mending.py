@@ -83,56 +83,56 @@ class Mender:
         Copied: files in the table with all rows deleted (no path may come twice), of several ranges, or with `erased`
         or accepted offsets, which are left out.
         """
-        one, whole = self.expected[hole.range_id], self._whole(hole)
-        there = self.live.offsets(whole)
-        gone = _gone(erased, one, whole)
-        own = [file for file in files if file.path in {recorded.path for recorded in one.files}]
-        is_alone = len(own) == len(one.files) and sum(file.rows for file in own) == one.file_rows == one.rows
+        range_, whole = self.expected[hole.range_id], self._whole(hole)
+        present = self.live.offsets(whole)
+        gone = _gone(erased, range_, whole)
+        own = [file for file in files if file.path in {recorded.path for recorded in range_.files}]
+        is_alone = len(own) == len(range_.files) and sum(file.rows for file in own) == range_.file_rows == range_.rows
         if (
             is_alone
-            and whole.start_offset == one.start_offset
+            and whole.start_offset == range_.start_offset
             and not gone
-            and not len(there)
+            and not len(present)
             and not any(self.live.has_file(file.path) for file in own)
         ):
-            return Mending(hole=hole, rows=one.file_rows, files=tuple(own))
-        without, sources, missing = there, list[tuple[DataFileInfo, Offsets]](), 0
+            return Mending(hole=hole, rows=range_.file_rows, files=tuple(own))
+        without, sources, missing = present, list[tuple[DataFileInfo, Offsets]](), 0
         for file in files:
             fresh = np.setdiff1d(self.copier.offsets(file, whole), without)
             fresh = fresh[~within(fresh, gone)]
             if len(fresh):
                 sources.append((file, without))
                 without, missing = np.union1d(without, fresh), missing + len(fresh)
-        if sources and _is_unprovable(one):
+        if sources and _is_unprovable(range_):
             return Mending(hole=hole, reason=UNKNOWN_ROWS)
         if missing > hole.rows:
-            return Mending(hole=hole, reason=UNKNOWN_ROWS if one.unplaced else MORE_ROWS)
-        copies = [self.copier.copy(file, whole, without=known, gone=gone) for file, known in sources]
+            return Mending(hole=hole, reason=UNKNOWN_ROWS if range_.unplaced else MORE_ROWS)
+        copies = [self.copier.copy(file, whole, without=offsets, gone=gone) for file, offsets in sources]
         mending = _made(hole, copies)
-        is_proven = self._is_proven(one, copies)
-        if one.unplaced and not is_proven:
+        is_proven = self._is_proven(range_, copies)
+        if range_.unplaced and not is_proven:
             return Mending(hole=hole, reason=UNKNOWN_ROWS)
         if mending.rows == hole.rows:
-            return mending if is_proven or one.digest is None else replace(mending, doubt=OTHERS_CHANGED)
+            return mending if is_proven or range_.digest is None else replace(mending, doubt=OTHERS_CHANGED)
         return replace(mending, reason=ERASED) if _clipped(erased, whole) else mending
 
     def found_in_files(self, hole: Hole, files: Sequence[DataFileInfo], erased: Sequence[tuple[int, int]] = ()) -> int:
-        one, whole = self.expected[hole.range_id], self._whole(hole)
+        range_, whole = self.expected[hole.range_id], self._whole(hole)
         offsets = [self.copier.offsets(file, whole) for file in files]
-        if not offsets or _is_unprovable(one):
+        if not offsets or _is_unprovable(range_):
             return 0
         fresh = np.setdiff1d(np.concatenate(offsets), self.live.offsets(whole))
-        rows = int((~within(fresh, _gone(erased, one, whole))).sum())
+        rows = int((~within(fresh, _gone(erased, range_, whole))).sum())
         return rows if rows <= hole.rows else 0
 
     def absent(self, hole: Hole, restored: Offsets | None = None) -> tuple[tuple[int, int], ...] | None:
         """Return the spans without a row once `restored` offsets are back; None above `most_spans`."""
-        one = self.expected[hole.range_id]
-        whole = RowRange(partition=one.partition, start_offset=one.start_offset, end_offset=one.end_offset)
+        range_ = self.expected[hole.range_id]
+        whole = RowRange(partition=range_.partition, start_offset=range_.start_offset, end_offset=range_.end_offset)
         present = self.live.offsets(whole)
         if restored is not None:
             present = np.union1d(present, restored)
-        edges = np.concatenate(([one.start_offset - 1], present, [one.end_offset]))
+        edges = np.concatenate(([range_.start_offset - 1], present, [range_.end_offset]))
         gaps = np.flatnonzero(np.diff(edges) > 1)
         if len(gaps) > self.most_spans:
             return None
@@ -149,32 +149,36 @@ class Mender:
 
         Without proof nothing is taken, or everything with `takes_part`.
         """
-        one, whole = self.expected[hole.range_id], self._whole(hole)
+        expected, whole = self.expected[hole.range_id], self._whole(hole)
         files = tuple(file for range_ in ranges for file in range_.files)
-        if not files or _is_unprovable(one):
+        if not files or _is_unprovable(expected):
             return Mending(hole=hole, reason=UNKNOWN_ROWS if files else "")
-        there = self.live.offsets(whole)
-        is_whole = sum(file.rows for file in files) == one.rows and _is_known(one, (file.digest for file in files))
-        is_kept = whole.start_offset == one.start_offset  # else the files have retired rows as well
-        gone = _gone((), one, whole)
-        if is_whole and is_kept and not one.gone and not len(there) and _covers(ranges, one):
-            return Mending(hole=hole, rows=one.rows, files=files, replaced_by=tuple(ranges), doubt=_doubt(one))
-        has_all = sum(file.rows for file in files) >= one.rows
-        copies = self._copies(files, whole, there, gone, is_part=not has_all)
+        present = self.live.offsets(whole)
+        is_whole = sum(file.rows for file in files) == expected.rows and _is_known(
+            expected, (file.digest for file in files)
+        )
+        is_kept = whole.start_offset == expected.start_offset  # else the files have retired rows as well
+        gone = _gone((), expected, whole)
+        if is_whole and is_kept and not expected.gone and not len(present) and _covers(ranges, expected):
+            return Mending(
+                hole=hole, rows=expected.rows, files=files, replaced_by=tuple(ranges), doubt=_doubt(expected)
+            )
+        has_all = sum(file.rows for file in files) >= expected.rows
+        copies = self._copies(files, whole, present, gone, is_part=not has_all)
         count = sum(copy.rows for copy in copies)
-        if has_all and count < one.rows:  # it had all only by counting rows of the last batch after the range
-            copies = self._copies(files, whole, there, gone, is_part=True)
-        if count == one.rows:
-            is_known = _is_known(one, (copy.digest for copy in copies))
-            return _made(hole, copies, doubt=_doubt(one)) if is_known else _other(hole)
+        if has_all and count < expected.rows:  # it had all only by counting rows of the last batch after the range
+            copies = self._copies(files, whole, present, gone, is_part=True)
+        if count == expected.rows:
+            is_known = _is_known(expected, (copy.digest for copy in copies))
+            return _made(hole, copies, doubt=_doubt(expected)) if is_known else _other(hole)
         taken = sum(copy.file.rows for copy in copies if copy.file)
-        if len(there) + taken == one.rows and one.digest is not None:
+        if len(present) + taken == expected.rows and expected.digest is not None:
             fresh = (copy.file.digest for copy in copies if copy.file)
-            return _made(hole, copies) if _is_known(one, (self.live.digest(whole), *fresh)) else _other(hole)
-        if not takes_part or count > one.rows or taken > hole.rows:
-            return Mending(hole=hole, reason=f"its file is gone, and the log has {count} of its {one.rows} rows")
+            return _made(hole, copies) if _is_known(expected, (self.live.digest(whole), *fresh)) else _other(hole)
+        if not takes_part or count > expected.rows or taken > hole.rows:
+            return Mending(hole=hole, reason=f"its file is gone, and the log has {count} of its {expected.rows} rows")
         return _made(
-            hole, copies, doubt=f"not proven: the log has {count} of {one.rows} rows; a digest proves only all"
+            hole, copies, doubt=f"not proven: the log has {count} of {expected.rows} rows; a digest proves only all"
         )
 
     def _copies(
@@ -189,9 +193,9 @@ class Mender:
         return tuple(self.copier.copy(file, whole, without=there, gone=gone, is_part=is_part) for file in files)
 
     def _whole(self, hole: Hole) -> RowRange:
-        one = self.expected[hole.range_id]
-        start = max(one.start_offset, self.first_offsets.get(one.partition, 0))  # what lies below is retired
-        return RowRange(partition=one.partition, start_offset=start, end_offset=one.end_offset)
+        range_ = self.expected[hole.range_id]
+        start = max(range_.start_offset, self.first_offsets.get(range_.partition, 0))  # what lies below is retired
+        return RowRange(partition=range_.partition, start_offset=start, end_offset=range_.end_offset)
 
 
 def _is_unprovable(one: ExpectedRange) -> bool:
@@ -209,9 +213,9 @@ def _clipped(spans: Sequence[tuple[int, int]], whole: RowRange) -> list[tuple[in
 
 
 def _made(hole: Hole, copies: Sequence[CopiedRows], *, doubt: str = "") -> Mending:
-    there = tuple(copy.file for copy in copies if copy.file is not None)
+    files = tuple(copy.file for copy in copies if copy.file is not None)
     restored = np.concatenate([copy.offsets for copy in copies]) if copies else np.empty(0, np.int64)
-    return Mending(hole=hole, rows=sum(file.rows for file in there), files=there, doubt=doubt, restored=restored)
+    return Mending(hole=hole, rows=sum(file.rows for file in files), files=files, doubt=doubt, restored=restored)
 
 
 def _other(hole: Hole) -> Mending:

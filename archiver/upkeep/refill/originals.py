@@ -22,7 +22,7 @@ def originals(
 
     Damaged files count as gone. Raises StorageError otherwise: a store that doesn't answer proves nothing.
     """
-    wanted = [(range_.id, file) for range_ in ranges for file in range_.files]
+    recorded = [(range_.id, file) for range_ in ranges for file in range_.files]
 
     def look(file: DataFileInfo) -> DataFileInfo | None:
         try:
@@ -31,12 +31,12 @@ def originals(
             return None
 
     with ThreadPoolExecutor(LOOKS_AT_ONCE, thread_name_prefix="originals") as pool:
-        found = zip(wanted, pool.map(look, [file for _, file in wanted]), strict=True)
-        there: dict[str, tuple[DataFileInfo, ...]] = {}
-        for (range_id, _), file in found:
+        pairs = zip(recorded, pool.map(look, [file for _, file in recorded]), strict=True)
+        existing: dict[str, tuple[DataFileInfo, ...]] = {}
+        for (range_id, _), file in pairs:
             if file is not None:
-                there[range_id] = (*there.get(range_id, ()), file)
-    return there
+                existing[range_id] = (*existing.get(range_id, ()), file)
+    return existing
 
 
 def _as_described(
@@ -52,9 +52,9 @@ def _as_described(
     if file.lower_bounds:
         return file
     # A rebuilt registry has no column statistics, and no values of columns that the table is partitioned by.
-    known = format_.describe(objects, file.path, table_properties=table_properties)
+    described = format_.describe(objects, file.path, table_properties=table_properties)
     return replace(
-        known,
+        described,
         raw_values=file.raw_values,
         min_timestamp=file.min_timestamp,
         max_timestamp=file.max_timestamp,

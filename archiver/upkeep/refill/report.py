@@ -42,7 +42,7 @@ class RefillReport:
     commit_id: str | None = None
 
     def of(self, *fates: Fate) -> tuple[MendedHole, ...]:
-        return tuple(each for each in self.mended if each.fate in fates)
+        return tuple(hole for hole in self.mended if hole.fate in fates)
 
     def rows(self, *fates: Fate) -> int:
         return rows_of(self.of(*fates))
@@ -53,4 +53,4 @@ class RefillReport:
 
 
 def rows_of(mended: Iterable[MendedHole]) -> int:
-    return sum(each.rows for each in mended)
+    return sum(hole.rows for hole in mended)

@@ -61,9 +61,9 @@ class Found:
         return bool(self.erased_in(hole))
 
     def erased_in(self, hole: Hole) -> tuple[tuple[int, int], ...]:
-        one = self.expected[hole.range_id]
-        spans = self.erased.get(one.partition, ())
-        return tuple((start, end) for start, end in spans if start < one.end_offset and one.start_offset < end)
+        range_ = self.expected[hole.range_id]
+        spans = self.erased.get(range_.partition, ())
+        return tuple((start, end) for start, end in spans if start < range_.end_offset and range_.start_offset < end)
 
     def missing(self, holes: Sequence[Hole]) -> list[TranslatedRange]:
         return [self.ranges[hole.range_id] for hole in holes]
@@ -112,7 +112,7 @@ class RefillWork:
         account = {
             interval.offsets: interval for interval in registry.rows.account(topic, map(OffsetRange.of_range, lacking))
         }
-        by_id = {each.id: each for each in expected}
+        by_id = {entry.id: entry for entry in expected}
         by_id |= {range_.id: _accounted(range_, account.get(OffsetRange.of_range(range_))) for range_ in lacking}
         return Found(
             table=table,
@@ -129,16 +129,18 @@ class RefillWork:
 
     def _erased(self, table: ArchiveTable) -> dict[int, tuple[tuple[int, int], ...]]:
         """A restored database may lack some: the journal has them."""
-        found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        erased: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for partition, spans in self.registry.erasures.offsets(self.topic).items():
-            found[partition] += spans
+            erased[partition] += spans
         for _, (partition, start, end) in self._journal(table).read().erased:
-            found[partition].append((start, end))
-        return {partition: tuple(sorted(set(spans))) for partition, spans in found.items()}
+            erased[partition].append((start, end))
+        return {partition: tuple(sorted(set(spans))) for partition, spans in erased.items()}
 
     def _unknown(self, table: ArchiveTable) -> tuple[Hole, ...]:
         lost = set_back(table)
-        known = self.registry.rows.committed_spans(self.topic, {each: spans[0][0] for each, spans in lost.items()})
+        committed = self.registry.rows.committed_spans(
+            self.topic, {number: spans[0][0] for number, spans in lost.items()}
+        )
         offsets = [OffsetRange(at, start, end - 1) for at, spans in lost.items() for start, end in spans]
         unsure: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for interval in self.registry.rows.account(self.topic, offsets):
@@ -147,7 +149,7 @@ class RefillWork:
         return tuple(
             Hole(range_id="", partition=partition, start_offset=start, end_offset=end, rows=end - start)
             for partition, spans in sorted(lost.items())
-            for start, end in uncovered(spans, uncovered(known[partition], unsure[partition]))
+            for start, end in uncovered(spans, uncovered(committed[partition], unsure[partition]))
         )
 
     def fetch(self, wanted: Sequence[TranslatedRange]) -> FromKafka | None:
@@ -240,13 +242,15 @@ def _act(refill: Refill) -> RefilledAct:
 
 def _whole(found: Found, mended: Sequence[MendedHole]) -> list[OffsetRange]:
     holes = [
-        each.hole
-        for each in mended
-        if each.fate in {Fate.FROM_FILE, Fate.FROM_KAFKA} and not each.reason and each.rows == each.hole.rows
+        entry.hole
+        for entry in mended
+        if entry.fate in {Fate.FROM_FILE, Fate.FROM_KAFKA} and not entry.reason and entry.rows == entry.hole.rows
     ]
     ranges = ((hole, found.expected.get(hole.range_id)) for hole in holes)
     return [
-        OffsetRange.of_range(one) for hole, one in ranges if one is not None and one.is_intact and hole.rows == one.rows
+        OffsetRange.of_range(range_)
+        for hole, range_ in ranges
+        if range_ is not None and range_.is_intact and hole.rows == range_.rows
     ]
 
 
@@ -258,4 +262,4 @@ def _accounted(one: ExpectedRange, interval: Interval | None) -> ExpectedRange:
 
 
 def _spans(mended: Sequence[MendedHole], fate: Fate) -> tuple[OffsetRange, ...]:
-    return tuple(OffsetRange.of_range(each.hole) for each in mended if each.fate is fate)
+    return tuple(OffsetRange.of_range(hole.hole) for hole in mended if hole.fate is fate)

@@ -51,8 +51,8 @@ class Components:
 def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> Components:
     """`ranges` must have every range with records in one of the files."""
     owners: dict[str, list[int]] = defaultdict(list)
-    for number, one in enumerate(ranges):
-        for path in one.paths:
+    for number, removable in enumerate(ranges):
+        for path in removable.paths:
             owners[file_name(path)].append(number)
     table = {file_name(file.path): file for file in files}
     elsewhere = _Places((number, range_) for number, range_ in enumerate(ranges) if _has_rows_elsewhere(range_, table))
@@ -60,25 +60,25 @@ def components(ranges: Sequence[RemovableRange], files: Iterable[TableFile]) -> 
     for sharing in owners.values():  # also of a file that is gone: it can be deleted only without any of them
         for number in sharing[1:]:
             joined.join(sharing[0], number)
-    held: list[tuple[int, TableFile, bool]] = []
+    placed: list[tuple[int, TableFile, bool]] = []
     strangers: list[TableFile] = []
     for name, file in table.items():
         own = owners.get(name)
-        found = own or list(elsewhere.in_bounds(file))
-        if not found:
+        numbers = own or list(elsewhere.in_bounds(file))
+        if not numbers:
             strangers.append(file)
             continue
-        for other in found[1:]:
-            joined.join(found[0], other)
-        held.append((found[0], file, own is None))
+        for later in numbers[1:]:
+            joined.join(numbers[0], later)
+        placed.append((numbers[0], file, own is None))
     members: dict[int, list[RemovableRange]] = defaultdict(list)
-    for number, one in enumerate(ranges):
-        members[joined.find(number)].append(one)
+    for number, removable in enumerate(ranges):
+        members[joined.find(number)].append(removable)
     theirs: dict[int, list[tuple[TableFile, bool]]] = defaultdict(list)
-    for number, file, is_foreign in held:
+    for number, file, is_foreign in placed:
         theirs[joined.find(number)].append((file, is_foreign))
     return Components(
-        all=tuple(_component(those, theirs.get(root, []), table) for root, those in members.items()),
+        all=tuple(_component(group, theirs.get(root, []), table) for root, group in members.items()),
         strangers=tuple(strangers),
     )
 
@@ -124,19 +124,19 @@ def _component(
 class _Places:
     def __init__(self, ranges: Iterable[tuple[int, RemovableRange]]) -> None:
         self._ranges: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        for number, one in ranges:
-            self._ranges[one.partition].append((one.start_offset, one.end_offset, number))
+        for number, range_ in ranges:
+            self._ranges[range_.partition].append((range_.start_offset, range_.end_offset, number))
 
     def in_bounds(self, file: TableFile) -> Iterator[int]:
-        for partition, those in self._ranges.items():
+        for partition, ranges in self._ranges.items():
             at = file.partitions
             if at is not None and not at.low <= partition <= at.high:
                 continue
-            low, high = 0, len(those)
+            low, high = 0, len(ranges)
             if file.offsets is not None:
-                low = bisect_right(those, file.offsets.low, key=lambda each: each[1])
-                high = bisect_left(those, file.offsets.high + 1, key=lambda each: each[0])
-            yield from (number for _, _, number in those[low:high])
+                low = bisect_right(ranges, file.offsets.low, key=lambda bounds: bounds[1])
+                high = bisect_left(ranges, file.offsets.high + 1, key=lambda bounds: bounds[0])
+            yield from (number for _, _, number in ranges[low:high])
 
 
 class _Sets:

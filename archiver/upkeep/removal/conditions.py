@@ -53,23 +53,23 @@ class RowVerdict:
 def judge(condition: Condition, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: Mappings) -> RowVerdict:
     partitions = records.column("partition").to_numpy()
     offsets = records.column("offset").to_numpy()
-    found = np.zeros(len(offsets), np.bool_)
+    mask = np.zeros(len(offsets), np.bool_)
     match condition:
         case Below(first_offsets):
             for partition, offset in first_offsets.items():
-                found |= (partitions == partition) & (offsets < offset)
+                mask |= (partitions == partition) & (offsets < offset)
         case AtOffsets(spans):
-            for partition, those in spans.items():
-                edges = np.array(those, np.int64).reshape(-1)
-                found |= (partitions == partition) & (np.searchsorted(edges, offsets, side="right") % 2 == 1)
+            for partition, ranges in spans.items():
+                edges = np.array(ranges, np.int64).reshape(-1)
+                mask |= (partitions == partition) & (np.searchsorted(edges, offsets, side="right") % 2 == 1)
         case Matching(where, ends, columns):
             for partition, end in ends.items():
-                found |= (partitions == partition) & (offsets < end)
+                mask |= (partitions == partition) & (offsets < end)
             if not columns:
-                return RowVerdict(found & where.rows(records))
+                return RowVerdict(mask & where.rows(records))
             answers = {asked: answer(column, rows, mappings) for asked, column in columns.items()}
             going = where.rows(records, answers)
-            return RowVerdict(found & going, found & where.rows(records, answers, unknown=True) & ~going)
+            return RowVerdict(mask & going, mask & where.rows(records, answers, unknown=True) & ~going)
         case _ as never:
             assert_never(never)
-    return RowVerdict(found)
+    return RowVerdict(mask)

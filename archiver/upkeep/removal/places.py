@@ -16,17 +16,17 @@ from catalog.partitioning import PartitionTuple
 
 def places_of(table: ArchiveTable, files: Iterable[TableFile]) -> dict[str, PartitionTuple]:
     """Return exact partitions by path, without files that left the table. Raises StorageError."""
-    wanted = {file.path: file.spec_id for file in files}
+    expected = {file.path: file.spec_id for file in files}
     snapshot = table.iceberg.current_snapshot()
-    if not wanted or snapshot is None:
+    if not expected or snapshot is None:
         return {}
-    specs, found, spec_ids = table.iceberg.metadata.specs(), dict[str, PartitionTuple](), {*wanted.values()}
+    specs, tuples, spec_ids = table.iceberg.metadata.specs(), dict[str, PartitionTuple](), {*expected.values()}
     for manifest in manifests_of(table.iceberg, snapshot):
         if manifest.content != ManifestContent.DATA or manifest.partition_spec_id not in spec_ids:
             continue
         spec = specs[manifest.partition_spec_id]
         for entry in live_entries(table.io, manifest):
             path = entry.data_file.file_path
-            if path in wanted and (place := tuple_of(values_of(entry.data_file.partition), spec, table.schema)):
-                found[path] = place
-    return found
+            if path in expected and (partition := tuple_of(values_of(entry.data_file.partition), spec, table.schema)):
+                tuples[path] = partition
+    return tuples

@@ -109,7 +109,7 @@ def purge(table: ArchiveTable, work: TableWork, terms: PurgeTerms) -> Purged:
     if terms.is_over():
         return Purged(left=tuple(removed), stopped=True)
     try:
-        table, found, manifests = _expired(table, names, work, terms)
+        table, snapshots, manifests = _expired(table, names, work, terms)
     except FilesShared:
         return Purged(left=tuple(removed), shared=True)
     if terms.of_erasures:
@@ -118,25 +118,25 @@ def purge(table: ArchiveTable, work: TableWork, terms: PurgeTerms) -> Purged:
     search = RemovedFiles(table, catalog)
     looked = search.look()
     files = {path: _registry_id(path) for path in removed}
-    known = registry.claims.file_states(table.topic, files)
-    if known.missed:  # only for these it matters: it may open files of other engines, which may be unreadable
+    registered = registry.claims.file_states(table.topic, files)
+    if registered.missed:  # only for these it matters: it may open files of other engines, which may be unreadable
         search.check_rows(looked, registry)
     free = [path for path in files if file_name(path) not in search.references]
-    going = [path for path in free if not known.needs(file_name(path), is_whole=search.is_whole)]
+    going = [path for path in free if not registered.needs(file_name(path), is_whole=search.is_whole)]
     report = TopicOrphans(topic=table.topic.topic, table=table.topic.table)
-    there, gone = _orphans(table, going, files)
-    report.orphans = (*there, *gone)
+    existing, gone = _orphans(table, going, files)
+    report.orphans = (*existing, *gone)
     sizes = {orphan.path: orphan.size for orphan in report.orphans}
     with noted_deletion(work.trail(table.topic), "purge", report, gone=gone):
         remove_orphans(search, table.topic, report, registry=registry, observer=ignore, is_over=terms.is_over)
-    deleted = {each.path for each in report.deleted}
+    deleted = {item.path for item in report.deleted}
     return Purged(
         deleted=len(deleted),
         size_bytes=sum(sizes[path] for path in deleted),
         left=(*(path for path in removed if path not in deleted), *manifests),
-        held=sum(1 for path in free if file_name(path) in known.held),
+        held=sum(1 for path in free if file_name(path) in registered.held),
         shared=bool(report.shared),
-        snapshots=found,
+        snapshots=snapshots,
         stopped=terms.is_over() and len(deleted) + len(report.needed_again) + len(report.shared) < len(going),
         failures=report.failures,
     )
@@ -147,7 +147,7 @@ def _note_stale(table: ArchiveTable, registry: Registry, catalog: TableCatalog) 
     erased = registry.erasures.offsets(table.topic)
     stale = stale_files(catalog.reload(table), erased) if erased else ()
     registry.erasures.note_files(
-        table.topic, [(each.path, each.partition, each.start_offset, each.end_offset) for each in stale]
+        table.topic, [(file.path, file.partition, file.start_offset, file.end_offset) for file in stale]
     )
 
 
@@ -182,12 +182,12 @@ def _expired(
         # Without a grace everything may go that was there a moment ago, by the clock that has just made snapshots.
         now = confirmed_time(registry) if terms.grace_seconds else time.time()
         older_than_ms = int((now - terms.grace_seconds) * 1_000) + 1
-        found = holding_snapshots(
+        snapshots = holding_snapshots(
             table, names, older_than_ms=older_than_ms, with_others=terms.with_others, now_ms=int(now * 1_000)
         )
-        if found.owned and terms.expires_owned(found.owned, found.settings):
-            found = replace(found, going=(*found.going, *found.owned), owned=(), settings={})
-        if not found.going:
+        if snapshots.owned and terms.expires_owned(snapshots.owned, snapshots.settings):
+            snapshots = replace(snapshots, going=(*snapshots.going, *snapshots.owned), owned=(), settings={})
+        if not snapshots.going:
             break
         if _named(catalog.reload(table)) != _named(table):
             if left:
@@ -197,13 +197,13 @@ def _expired(
             )
         renew_check(table.topic, table, registry, partial(catalog.reload, table))
         try:
-            manifests = catalog.expire(table, found.going)
+            manifests = catalog.expire(table, snapshots.going)
         except CatalogUnreachable:
             if not left:
                 raise
         else:
             break
-    return table, found, manifests
+    return table, snapshots, manifests
 
 
 def _named(table: ArchiveTable) -> dict[str, int]:
@@ -213,13 +213,13 @@ def _named(table: ArchiveTable) -> dict[str, int]:
 
 def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) -> tuple[list[Orphan], list[Orphan]]:
     objects = ObjectStore.of_table(table.iceberg)
-    there: list[Orphan] = []
+    existing: list[Orphan] = []
     gone: list[Orphan] = []
     for path in paths:
-        size, found = 0, gone
+        size, orphans = 0, gone
         with suppress(ObjectMissing):
-            size, found = objects.size(path), there
-        found.append(
+            size, orphans = objects.size(path), existing
+        orphans.append(
             Orphan(
                 path=path,
                 name=file_name(path),
@@ -229,7 +229,7 @@ def _orphans(table: ArchiveTable, paths: list[str], files: Mapping[str, str]) ->
                 ulid=files[path],
             )
         )
-    return there, gone
+    return existing, gone
 
 
 class RemovedFiles:
@@ -244,10 +244,10 @@ class RemovedFiles:
 
     def check_rows(self, table: ArchiveTable, registry: Registry) -> None:
         """`table` is from `look`. Not under the topic's lock: the result is recorded."""
-        found = check_rows(table.topic, table, registry, partial(self._catalog.reload, table))
-        is_of_table = later_than(found, table) is not None
-        is_whole = not (found.holes or found.altered)
-        self._whole = (table.snapshot_id if is_of_table else found.snapshot_id,) if is_whole else ()
+        checked = check_rows(table.topic, table, registry, partial(self._catalog.reload, table))
+        is_of_table = later_than(checked, table) is not None
+        is_whole = not (checked.holes or checked.altered)
+        self._whole = (table.snapshot_id if is_of_table else checked.snapshot_id,) if is_whole else ()
 
     @property
     def is_whole(self) -> bool:
@@ -256,10 +256,10 @@ class RemovedFiles:
     def look(self) -> ArchiveTable:
         objects = ObjectStore.of_table(self._table.iceberg)
         lists = [
-            each.path
+            item.path
             for part in objects.walk(self._table.metadata_location)
-            for each in part
-            if (name := ManifestName.of(each.name)) is not None and name.is_list
+            for item in part
+            if (name := ManifestName.of(item.name)) is not None and name.is_list
         ]
         table = self.references.look(partial(self._catalog.reload, self._table), lists)
         self._seen = table.snapshot_id
@@ -286,11 +286,11 @@ def confirmed_time(registry: Registry) -> float:
 
     A clock ahead would remove records too early and delete their files in the same run.
     """
-    here, there = time.time(), registry.retention.now()
-    if abs(here - there) > MOST_APART_SECONDS:
+    local, remote = time.time(), registry.retention.now()
+    if abs(local - remote) > MOST_APART_SECONDS:
         raise ConfigError(
             "the clocks of this machine and of Postgres' differ by more than an hour; nothing was removed. Set"
             " the wrong one right",
-            difference_s=round(here - there),
+            difference_s=round(local - remote),
         )
-    return min(here, there)
+    return min(local, remote)

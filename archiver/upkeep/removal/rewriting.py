@@ -129,27 +129,27 @@ class _RemovingRows:
 
     def _survey_copies(self) -> bool:
         present = {file_name(file.path) for file in self._task.component.files}
-        found = False
+        matched = False
         for path in self._task.component.recorded:
             if file_name(path) not in present:
                 with suppress(ObjectMissing):
-                    found |= self._survey_whole(path, self._target.formats.of_path(path))
-        return found
+                    matched |= self._survey_whole(path, self._target.formats.of_path(path))
+        return matched
 
     def _survey_deleted(self) -> bool:
         """Rows behind delete files aren't read, but their bytes exist."""
-        found = False
+        matched = False
         for file in self._task.component.files:
             if file.has_deletes:
-                found |= self._survey_whole(file.path, self._target.formats.named(file.format, file.path))
-        return found
+                matched |= self._survey_whole(file.path, self._target.formats.named(file.format, file.path))
+        return matched
 
     def _survey_whole(self, path: str, form: SegmentFormat) -> bool:
-        found = 0
+        count = 0
         with closing(OpenFile.whole(form, self._target.objects, path, self._mappings)) as opened:
             for rows, records in opened.all_records():
-                found += self._note(rows, records)
-        return found > 0
+                count += self._note(rows, records)
+        return count > 0
 
     def _note(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> int:
         verdict = judge(self._removal.condition, rows, records, self._mappings)
@@ -196,8 +196,8 @@ class _RemovingRows:
         ranges = self._task.component.ranges
         if origin is None or len(ranges) != 1 or len(self._task.component.files) != 1:
             return None
-        told = (origin.partition, origin.start_offset, origin.end_offset)
-        return origin if told == (ranges[0].partition, ranges[0].start_offset, ranges[0].end_offset) else None
+        span = (origin.partition, origin.start_offset, origin.end_offset)
+        return origin if span == (ranges[0].partition, ranges[0].start_offset, ranges[0].end_offset) else None
 
     def _layout(self, opened: OpenFile) -> SegmentLayout:
         about = opened.reader.metadata
@@ -219,8 +219,8 @@ def _add(found: dict[int, list[npt.NDArray[np.int64]]], records: pa.RecordBatch,
 def _spans(found: Mapping[int, list[npt.NDArray[np.int64]]]) -> tuple[tuple[int, int, int], ...]:
     return tuple(
         (partition, start, end)
-        for partition, those in sorted(found.items())
-        for start, end in _runs(np.unique(np.concatenate(those)))
+        for partition, parts in sorted(found.items())
+        for start, end in _runs(np.unique(np.concatenate(parts)))
     )
 
 

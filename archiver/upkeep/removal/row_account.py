@@ -27,15 +27,17 @@ class RowAccount:
     def __init__(self, ranges: tuple[RemovableRange, ...], first_offsets: Mapping[int, int] | None = None) -> None:
         self._first_offsets = first_offsets or {}
         self._above: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
-        self._ranges = sorted(ranges, key=lambda one: (one.partition, one.start_offset))
+        self._ranges = sorted(ranges, key=lambda range_: (range_.partition, range_.start_offset))
         self._places: dict[int, list[int]] = defaultdict(list)
-        for number, one in enumerate(self._ranges):
-            self._places[one.partition].append(number)
+        for number, range_ in enumerate(self._ranges):
+            self._places[range_.partition].append(number)
         self._starts = {
-            each: np.array([self._ranges[n].start_offset for n in those]) for each, those in self._places.items()
+            partition: np.array([self._ranges[n].start_offset for n in numbers])
+            for partition, numbers in self._places.items()
         }
         self._ends = {
-            each: np.array([self._ranges[n].end_offset for n in those]) for each, those in self._places.items()
+            partition: np.array([self._ranges[n].end_offset for n in numbers])
+            for partition, numbers in self._places.items()
         }
         self._files = 0
         self._kept: dict[int, dict[int, tuple[int, RecordDigest]]] = defaultdict(dict)
@@ -76,27 +78,27 @@ class RowAccount:
         )
 
     def _home(self, number: int) -> int | None:
-        return min((each for each, held in self._kept.items() if number in held), default=None)
+        return min((file_number for file_number, counts in self._kept.items() if number in counts), default=None)
 
     def _span(self, number: int, rows: int, digest: str | None, fate: Fate, *, is_first: bool) -> RecordSpan:
-        one = self._ranges[number]
+        range_ = self._ranges[number]
         gone = self._gone[number] if is_first else 0
-        kept = sum(held[number][0] for held in self._kept.values() if number in held)
-        most = max(one.rows, one.expected)  # a refill's copies aren't recorded, but they have expected rows
+        kept = sum(counts[number][0] for counts in self._kept.values() if number in counts)
+        most = max(range_.rows, range_.expected)  # a refill's copies aren't recorded, but they have expected rows
         missed = most - kept - gone if is_first else 0
-        lacking = max(0, missed - (most - one.expected)) if is_first else 0
+        lacking = max(0, missed - (most - range_.expected)) if is_first else 0
         if lacking and not self._is_full_above(number):
             raise UpkeepError(
                 "the table lacks rows of this range that it should have, so it isn't known which go: run `archiver"
                 " refill TOPIC` first, which brings them back",
-                partition=one.partition,
-                offsets=f"[{one.start_offset}, {one.end_offset})",
+                partition=range_.partition,
+                offsets=f"[{range_.start_offset}, {range_.end_offset})",
                 missing=lacking,
             )
         return RecordSpan(
-            partition=one.partition,
-            start_offset=one.start_offset,
-            end_offset=one.end_offset,
+            partition=range_.partition,
+            start_offset=range_.start_offset,
+            end_offset=range_.end_offset,
             rows=rows,
             digest=digest,
             removed=missed - lacking,
@@ -106,8 +108,8 @@ class RowAccount:
         )
 
     def _note_above(self, number: int, records: pa.RecordBatch, mask: Mask) -> None:
-        first, one = self._first_offset(number), self._ranges[number]
-        if one.start_offset < first < one.end_offset:
+        first, range_ = self._first_offset(number), self._ranges[number]
+        if range_.start_offset < first < range_.end_offset:
             offsets = records.column("offset").to_numpy()[mask]
             self._above[number].append(offsets[offsets >= first])
 
@@ -126,16 +128,16 @@ class RowAccount:
         partitions = records.column("partition").to_numpy()
         offsets = records.column("offset").to_numpy()
         for partition in np.unique(partitions):
-            here = partitions == partition
-            those = self._places.get(int(partition), [])
-            if not those:
-                raise _unknown_rows(file, int(partition), int(offsets[here][0]))
+            in_partition = partitions == partition
+            numbers = self._places.get(int(partition), [])
+            if not numbers:
+                raise _unknown_rows(file, int(partition), int(offsets[in_partition][0]))
             places = np.searchsorted(self._starts[int(partition)], offsets, side="right") - 1
-            inside = here & (places >= 0) & (offsets < self._ends[int(partition)][np.maximum(places, 0)])
-            if (here & ~inside).any():
-                raise _unknown_rows(file, int(partition), int(offsets[here & ~inside][0]))
-            for place in np.unique(places[inside]):
-                yield those[int(place)], inside & (places == place)
+            inside = in_partition & (places >= 0) & (offsets < self._ends[int(partition)][np.maximum(places, 0)])
+            if (in_partition & ~inside).any():
+                raise _unknown_rows(file, int(partition), int(offsets[in_partition & ~inside][0]))
+            for position in np.unique(places[inside]):
+                yield numbers[int(position)], inside & (places == position)
 
 
 def _unknown_rows(file: TableFile, partition: int, offset: int) -> UpkeepError:

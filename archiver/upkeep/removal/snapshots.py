@@ -66,7 +66,7 @@ def holding_snapshots(
             line = parents[line]
     owner = OwnerRetention.of(metadata)
     owners = owner.kept(metadata, now_ms=now_ms)
-    going, young, others, owned = list[Snapshot](), list[Snapshot](), list[Snapshot](), list[Snapshot]()
+    going, young, foreign, owned = list[Snapshot](), list[Snapshot](), list[Snapshot](), list[Snapshot]()
     for snapshot in metadata.snapshots:
         if snapshot.snapshot_id not in holding or snapshot.snapshot_id in kept:
             continue
@@ -77,28 +77,28 @@ def holding_snapshots(
         elif with_others or is_ours(snapshot):
             going.append(snapshot)
         else:
-            others.append(snapshot)
+            foreign.append(snapshot)
     return HoldingSnapshots(
         going=tuple(going),
         owned=tuple(owned),
         settings=owner.settings if owned else {},
         young=tuple(young),
-        others=tuple(others),
+        others=tuple(foreign),
         named=named,
     )
 
 
 def _current_until(metadata: TableMetadata) -> dict[int, int]:
     """In ms since 1970; a snapshot's creation if it was never current or isn't in the log."""
-    found = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
+    times = {snapshot.snapshot_id: snapshot.timestamp_ms for snapshot in metadata.snapshots}
     for before, after in pairwise(metadata.snapshot_log):
-        if before.snapshot_id in found:
-            found[before.snapshot_id] = max(found[before.snapshot_id], after.timestamp_ms)
+        if before.snapshot_id in times:
+            times[before.snapshot_id] = max(times[before.snapshot_id], after.timestamp_ms)
     # A log that was cut short lacks who followed: the child of a snapshot took its place, or came after what did.
     for snapshot in metadata.snapshots:
-        if snapshot.parent_snapshot_id in found:
-            found[snapshot.parent_snapshot_id] = max(found[snapshot.parent_snapshot_id], snapshot.timestamp_ms)
-    return found
+        if snapshot.parent_snapshot_id in times:
+            times[snapshot.parent_snapshot_id] = max(times[snapshot.parent_snapshot_id], snapshot.timestamp_ms)
+    return times
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,12 +125,12 @@ def stale_files(table: ArchiveTable, erased: Mapping[int, Sequence[tuple[int, in
             )
         )
         present = lists[current.snapshot_id] if current is not None else []
-        kept = {file for found in pool.map(partial(_files, table), present) for file in found}
-        older = {each.manifest_path: each for found in lists.values() for each in found}
-        for each in present:
-            older.pop(each.manifest_path, None)
-        found = {file for files in pool.map(partial(_files, table), older.values()) for file in files}
-    gone = found - kept
+        kept = {file for entries in pool.map(partial(_files, table), present) for file in entries}
+        older = {manifest.manifest_path: manifest for entries in lists.values() for manifest in entries}
+        for manifest in present:
+            older.pop(manifest.manifest_path, None)
+        entries = {file for files in pool.map(partial(_files, table), older.values()) for file in files}
+    gone = entries - kept
     return tuple(
         StaleFile(path=path, partition=partition, start_offset=start, end_offset=end)
         for path, low, high, first, last in sorted(gone, key=lambda file: file[0])
@@ -164,18 +164,18 @@ def _holding(table: ArchiveTable, files: frozenset[str]) -> set[int]:
     snapshots = table.iceberg.metadata.snapshots
     with ThreadPoolExecutor(READERS, thread_name_prefix="snapshots") as pool:
         lists = list(pool.map(partial(manifests_of, table.iceberg), snapshots))
-        manifests = {each.manifest_path: each for found in lists for each in found}
+        manifests = {manifest.manifest_path: manifest for listed in lists for manifest in listed}
         bad = {
-            each.manifest_path
-            for each, has in zip(
+            manifest.manifest_path
+            for manifest, has in zip(
                 manifests.values(), pool.map(partial(_has, table, files), manifests.values()), strict=True
             )
             if has
         }
     return {
-        one.snapshot_id
-        for one, found in zip(snapshots, lists, strict=True)
-        if any(each.manifest_path in bad for each in found)
+        snapshot.snapshot_id
+        for snapshot, listed in zip(snapshots, lists, strict=True)
+        if any(manifest.manifest_path in bad for manifest in listed)
     }
 
 

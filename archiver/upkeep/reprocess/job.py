@@ -126,7 +126,7 @@ class Reprocess:
             if schemas.schema_registry is not None:
                 registry.last_known.remember_schemas(archived.topic, schemas.schema_registry, schemas.news)
             journal.keep_schemas(archived.topic, registry)
-            newest = max(assignment.state.versions, key=lambda each: each.version)
+            newest = max(assignment.state.versions, key=lambda version: version.version)
             work.trail(archived.topic).begin(version=newest.version, fingerprint=newest.fingerprint)
         clean_spool(self._config.archive.spool)
         rounds = ReprocessRounds(
@@ -170,7 +170,7 @@ class Reprocess:
 def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
     formats = {version.version: part_formats(version.mapping) for version in assignment.state.versions}
     return {
-        part: frozenset(version for version, those in formats.items() if those[name] == RAW_FORMAT)
+        part: frozenset(version for version, by_part in formats.items() if by_part[name] == RAW_FORMAT)
         for part, name in ((names.KEY, "key"), (names.VAL, "value"))
     }
 
@@ -180,7 +180,7 @@ def _lossy_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
     today, raw = assignment.row, _raw_versions(assignment)
     key = {version for version, row in rows.items() if row.key.column_ids - today.key.column_ids}
     value = {version for version, row in rows.items() if row.value.column_ids - today.value.column_ids}
-    return {part: frozenset(found) - raw[part] for part, found in ((names.KEY, key), (names.VAL, value))}
+    return {part: frozenset(versions) - raw[part] for part, versions in ((names.KEY, key), (names.VAL, value))}
 
 
 def _change(settings: TopicConfig, table: ArchiveTable, assignment: Assignment) -> SchemaChange:

@@ -43,12 +43,12 @@ class PoorColumns:
 
     @classmethod
     def of(cls, schema: pa.Schema, today: RowMapping) -> PoorColumns:
-        held = {part: _struct_of(schema, part) for part in PARTS}
+        kinds = {part: _struct_of(schema, part) for part in PARTS}
         aside = aside_ids(today)
-        errors = {part: _id_of(kind, names.ERR) for part, kind in held.items() if kind is not None}
+        errors = {part: _id_of(kind, names.ERR) for part, kind in kinds.items() if kind is not None}
         return cls(
-            errors={part: known for part, known in errors.items() if known is not None},
-            unknown=frozenset(each for kind in held.values() for each in unrecognized_ids(kind)) - aside,
+            errors={part: error_id for part, error_id in errors.items() if error_id is not None},
+            unknown=frozenset(identifier for kind in kinds.values() for identifier in unrecognized_ids(kind)) - aside,
         )
 
     @property
@@ -69,19 +69,19 @@ class Misfits:
     @classmethod
     def of(cls, schema: pa.Schema, wanted: RowFilter, today: RowMapping) -> Misfits:
         """`schema` may lack columns that aren't read."""
-        held = PoorColumns.of(schema, today)
+        poor = PoorColumns.of(schema, today)
         kinds = {part: _struct_of(schema, part) for part in PARTS} if wanted.reach is not Reach.ERRORS else {}
-        unknown = {part: kind and UnknownFields.of_struct(kind, held.unknown) for part, kind in kinds.items()}
+        unknown = {part: kind and UnknownFields.of_struct(kind, poor.unknown) for part, kind in kinds.items()}
         return cls(
             wanted=wanted,
             version=today.schema_version,
-            errors={part: schema.field(part).type.get_field_index(names.ERR) for part in held.errors},
-            unknown={part: one for part, one in unknown.items() if one is not None},
+            errors={part: schema.field(part).type.get_field_index(names.ERR) for part in poor.errors},
+            unknown={part: fields for part, fields in unknown.items() if fields is not None},
         )
 
     def find(self, rows: pa.RecordBatch, kafka: pa.StructArray) -> dict[ErrorKind, Mask]:
         inside = self.wanted.rows(kafka)
-        found = {
+        masks = {
             (part, code): where & inside
             for part, index in self.errors.items()
             for code, where in self._errors(pc.struct_field(rows.column(part), index))
@@ -89,12 +89,12 @@ class Misfits:
         for part, unknown in self.unknown.items():
             sizes = unknown.sizes(rows.column(part))
             if sizes is not None:
-                found[part, UNKNOWN_FIELDS] = (sizes > 0) & inside
+                masks[part, UNKNOWN_FIELDS] = (sizes > 0) & inside
         if self.wanted.reach is Reach.ALL:
             versions = kafka.field(names.SCHEMA_VERSION).to_numpy(zero_copy_only=False)
             for version in np.unique(versions[versions != self.version]).tolist():
-                found[ROW, f"schema version {int(version)}"] = (versions == version) & inside
-        return {kind: where for kind, where in found.items() if where.any()}
+                masks[ROW, f"schema version {int(version)}"] = (versions == version) & inside
+        return {kind: where for kind, where in masks.items() if where.any()}
 
     def _errors(self, errors: pa.StringArray) -> Iterator[tuple[str, Mask]]:
         if errors.null_count == len(errors):
@@ -113,19 +113,19 @@ class Survey:
 
 def survey(file: OpenFile, wanted: RowFilter, today: RowMapping) -> Survey:
     seen = Survey()
-    held = PoorColumns.of(file.reader.schema, today)
-    told_by = held.told_by(wanted.reach)
+    poor = PoorColumns.of(file.reader.schema, today)
+    told_by = poor.told_by(wanted.reach)
     for block in file.reader.blocks():
         counts = file.reader.set_counts(block, told_by)
-        if wanted.reach is not Reach.ALL and not any(counts.get(each, 1) for each in told_by):
+        if wanted.reach is not Reach.ALL and not any(counts.get(identifier, 1) for identifier in told_by):
             continue
-        here: Counter[ErrorKind] = Counter()
+        kinds: Counter[ErrorKind] = Counter()
         misfits: Misfits | None = None
         for rows, kafka in file.rows(block, None, KAFKA_IDS | told_by):
             misfits = misfits or Misfits.of(rows.schema, wanted, today)
-            here += count_kinds(misfits.find(rows, kafka))
-        if here:
-            seen.found += here
+            kinds += count_kinds(misfits.find(rows, kafka))
+        if kinds:
+            seen.found += kinds
             seen.blocks.append(block)
     return seen
 
@@ -139,13 +139,13 @@ def error_codes(errors: pa.StringArray) -> pa.StringArray:
 
 
 def _struct_of(schema: pa.Schema, part: str) -> pa.StructType | None:
-    column = next((each for each in schema if field_id(each) == PARTS[part]), None)
+    column = next((child for child in schema if field_id(child) == PARTS[part]), None)
     return None if column is None else column.type
 
 
 def _id_of(kind: pa.StructType, name: str) -> int | None:
-    found = next((each for each in kind if each.name == name), None)
-    return None if found is None else field_id(found)
+    match = next((child for child in kind if child.name == name), None)
+    return None if match is None else field_id(match)
 
 
 def _mask(column: pa.BooleanArray) -> Mask:

@@ -169,6 +169,6 @@ def _errors(column: pa.StructArray) -> pa.StringArray:
 
 
 def _of_version(kafka: pa.StructArray, version: int) -> pa.StructArray:
-    columns, place = kafka.flatten(), kafka.type.get_field_index(names.SCHEMA_VERSION)
-    columns[place] = pa.array(np.full(len(kafka), version), kafka.type.field(place).type)  # maybe widened by an engine
+    columns, index = kafka.flatten(), kafka.type.get_field_index(names.SCHEMA_VERSION)
+    columns[index] = pa.array(np.full(len(kafka), version), kafka.type.field(index).type)  # maybe widened by an engine
     return pa.StructArray.from_arrays(columns, fields=list(kafka.type))

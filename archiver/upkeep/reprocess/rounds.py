@@ -58,12 +58,12 @@ class ReprocessRounds:
         """Return the commit id, None if there is nothing to commit."""
         with UploadClaims.of_run(self._work.registry, table.topic) as claims:
             # The table is loaded after that: an erasure waits for runs only that began before it.
-            found = in_rounds(
+            commit_id = in_rounds(
                 lambda: self._round(self._work.catalog.reload(table), change, claims),
                 table=table.topic.table,
                 may_be="they can be reprocessed, so nothing was changed",
             )
-            return found or None
+            return commit_id or None
 
     def _round(self, table: ArchiveTable, change: SchemaChange, claims: UploadClaims) -> str | None:
         """Return the commit id, empty if there is nothing to commit, None to repeat."""
@@ -77,14 +77,14 @@ class ReprocessRounds:
         done = put_in_place(self._work, table, rewrite, self._read, change=change)
         if isinstance(done, Rewritten):
             return done.commit_id
-        self.results = {path: each for path, each in self.results.items() if path not in done.paths}
+        self.results = {path: reprocessed for path, reprocessed in self.results.items() if path not in done.paths}
         return None
 
     def _read_files(self, table: ArchiveTable, claims: UploadClaims) -> None:
         files = self._work.manifests.files(table.iceberg)
-        there = files.named(self.results.keys() | self.failures.keys())
-        self.results = {path: each for path, each in self.results.items() if path in there}
-        self.failures = {path: each for path, each in self.failures.items() if path in there}
+        present = files.named(self.results.keys() | self.failures.keys())
+        self.results = {path: entry for path, entry in self.results.items() if path in present}
+        self.failures = {path: entry for path, entry in self.failures.items() if path in present}
         tasks = [
             ReprocessTask(
                 target=self._target,

@@ -46,22 +46,22 @@ class RowFilter:
 
     def candidates(self, files: TableFiles, ids: frozenset[int] | None) -> Iterator[TableFile]:
         """`ids` are the columns with non-nulls, None if unknown."""
-        held = files.columns
-        rows, lows, highs = held[columns.ROWS], held[columns.LOW_OFFSET], held[columns.HIGH_OFFSET]
+        table = files.columns
+        rows, lows, highs = table[columns.ROWS], table[columns.LOW_OFFSET], table[columns.HIGH_OFFSET]
         kept = ~_is_true(pc.or_(pc.less(highs, self.start_offset), pc.greater_equal(lows, self.end_offset)))
         if self.partitions:
-            kept &= self._has_partition(held[columns.LOW_PARTITION], held[columns.HIGH_PARTITION])
+            kept &= self._has_partition(table[columns.LOW_PARTITION], table[columns.HIGH_PARTITION])
         without = np.full(len(files), ids is not None)
         for identifier in ids or ():
             name = columns.nulls_of(identifier)
-            without &= _is_true(pc.equal(held[name], rows)) if name in held.column_names else False
+            without &= _is_true(pc.equal(table[name], rows)) if name in table.column_names else False
         return files.pick(np.flatnonzero(kept & ~without))
 
     def _has_partition(self, lows: pa.ChunkedArray, highs: pa.ChunkedArray) -> Mask:
-        found = np.zeros(len(lows), np.bool_)
+        mask = np.zeros(len(lows), np.bool_)
         for partition in self.partitions:
-            found |= ~_is_true(pc.or_(pc.greater(lows, partition), pc.less(highs, partition)))
-        return found
+            mask |= ~_is_true(pc.or_(pc.greater(lows, partition), pc.less(highs, partition)))
+        return mask
 
     def rows(self, kafka: pa.StructArray) -> Mask:
         offsets = kafka.field(names.OFFSET).to_numpy()
@@ -79,9 +79,9 @@ class RowFilter:
 def aside_ids(today: RowMapping) -> frozenset[int]:
     """Return `__unrecognized__` columns of fields that get no columns on purpose."""
     return frozenset(
-        each
+        identifier
         for mapping in (today.key, today.value)
-        for each in set(unrecognized_ids(mapping.arrow_type)) - mapping.unknown_ids
+        for identifier in set(unrecognized_ids(mapping.arrow_type)) - mapping.unknown_ids
     )
 
 
@@ -122,18 +122,18 @@ def countable_ids(schema: Schema) -> frozenset[int]:
 def unrecognized_ids(kind: pa.DataType | None) -> Iterator[int]:
     if kind is None:
         return
-    held: Iterable[pa.Field] = ()
+    fields: Iterable[pa.Field] = ()
     if pa.types.is_struct(kind):
-        held = kind
+        fields = kind
     elif pa.types.is_map(kind):
-        held = (kind.item_field,)
+        fields = (kind.item_field,)
     elif (values := list_values(kind)) is not None:
-        held = (values,)
-    for each in held:
-        known = field_id(each)
-        if each.name == names.UNRECOGNIZED and known is not None:
-            yield known
-        yield from unrecognized_ids(each.type)
+        fields = (values,)
+    for child in fields:
+        identifier = field_id(child)
+        if child.name == names.UNRECOGNIZED and identifier is not None:
+            yield identifier
+        yield from unrecognized_ids(child.type)
 
 
 def _unrecognized_columns(kind: IcebergType, *, is_repeated: bool) -> Iterator[tuple[int, bool]]:

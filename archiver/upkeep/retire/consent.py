@@ -115,15 +115,15 @@ class RetirementConsent:
 
     def reasons(self, removal: PlannedRemoval) -> tuple[str, ...]:
         """Empty if no consent is needed or the configured limits have it."""
-        found = []
+        reasons = []
         if self.seconds is not None and self.seconds < SHORT_RETENTION:
-            found.append(short_retention(self.configured or "--before"))
+            reasons.append(short_retention(self.configured or "--before"))
         if removal.is_most:
-            found.append(f"{removal.records:,} of {removal.of_records:,} records would go, more than half")
-        if not found or self.configured is None:
-            return tuple(found)
+            reasons.append(f"{removal.records:,} of {removal.of_records:,} records would go, more than half")
+        if not reasons or self.configured is None:
+            return tuple(reasons)
         stored = self.registry.consents.of_topics((self.topic,))[self.topic.id].get(self.configured)
-        return () if stored is not None and stored.is_given else tuple(found)
+        return () if stored is not None and stored.is_given else tuple(reasons)
 
     def check(self, removal: PlannedRemoval, *, is_repeated: bool = False) -> None:
         """Request consent if needed or a person is present. Raises ConsentMissing.

@@ -54,17 +54,17 @@ def whole_file_cuts(
     cuts: dict[int, int] = {}
     by_partition = _by_partition(files, chosen)
     for partition, end in chosen.items():
-        held = by_partition[partition]
-        found = [0]
+        own_files = by_partition[partition]
+        candidates = [0]
         if limits.offset is not None:
-            found.append(min(limits.offset, end))
+            candidates.append(min(limits.offset, end))
         if limits.time_ms is not None:
-            young = [_low(file) for file in held if _is_young(file, limits.time_ms * MICROS)]
-            found.append(min(young, default=end))
+            young = [_low(file) for file in own_files if _is_young(file, limits.time_ms * MICROS)]
+            candidates.append(min(young, default=end))
         if limits.size_bytes is not None:
-            found.append(_by_size(held, limits.size_bytes, end))
-        if max(found) > 0:
-            cuts[partition] = max(found)
+            candidates.append(_by_size(own_files, limits.size_bytes, end))
+        if max(candidates) > 0:
+            cuts[partition] = max(candidates)
     return cuts
 
 
@@ -73,27 +73,27 @@ def reach_of(cuts: Mapping[int, int], files: Iterable[TableFile], partitions: Co
 
     `partitions` must be all of the topic: foreign files mix them, and each row must be accounted for.
     """
-    found = dict(cuts)
+    reached = dict(cuts)
     for file in files:
         at = file.partitions
         holding = [partition for partition in partitions if at is None or at.low <= partition <= at.high]
         if any(_low(file) < cuts[partition] for partition in holding if partition in cuts):
             end = END if file.offsets is None else file.offsets.high + 1
             for partition in holding:
-                found[partition] = max(found.get(partition, 0), end)
-    return found
+                reached[partition] = max(reached.get(partition, 0), end)
+    return reached
 
 
 def _by_partition(files: Iterable[TableFile], chosen: Collection[int]) -> dict[int, list[TableFile]]:
-    found: dict[int, list[TableFile]] = defaultdict(list)
+    by_partition: dict[int, list[TableFile]] = defaultdict(list)
     for file in files:
         at = file.partitions
-        those = chosen if at is None else (each for each in chosen if at.low <= each <= at.high)
-        for partition in those:
-            found[partition].append(file)
-    for held in found.values():
-        held.sort(key=_low)
-    return found
+        numbers = chosen if at is None else (number for number in chosen if at.low <= number <= at.high)
+        for partition in numbers:
+            by_partition[partition].append(file)
+    for group in by_partition.values():
+        group.sort(key=_low)
+    return by_partition
 
 
 def _by_size(files: Iterable[TableFile], most: int, end: int) -> int:

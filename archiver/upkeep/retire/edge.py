@@ -37,7 +37,7 @@ def first_young_offsets(
         (file for file in files if file.latest_ingest is None or file.latest_ingest >= micros),
         key=lambda file: file.offsets.low if file.offsets else 0,
     )
-    found, failures = dict[int, int](), dict[str, ContextError]()
+    offsets, failures = dict[int, int](), dict[str, ContextError]()
     for partition, end in ends.items():
         best = end
         for file in young:
@@ -51,8 +51,8 @@ def first_young_offsets(
             except ContextError as error:
                 failures[file.path] = error.placed(topic=target.topic, partition=partition, file=file.path)
                 best = file.offsets.low if file.offsets else 0
-        found[partition] = best
-    return YoungOffsets(offsets=found, failures=failures)
+        offsets[partition] = best
+    return YoungOffsets(offsets=offsets, failures=failures)
 
 
 def _first_young(storage: TopicStorage, file: TableFile, wanted: RowRange, micros: int) -> int:

@@ -241,7 +241,7 @@ class TopicExpiry(RemovalWork):
         files = self._files(table, report)
         later = self._cuts(limits, table, report, rows=rows)
         planned = retirement(
-            {each: min(offset, later.get(each, 0)) for each, offset in cuts.items()},
+            {partition: min(offset, later.get(partition, 0)) for partition, offset in cuts.items()},
             ranges=ranges,
             files=files,
             holds=(*of_config(hold=self.archived.config.hold), *holds),
@@ -272,13 +272,15 @@ class TopicExpiry(RemovalWork):
         cuts = whole_file_cuts(limits, files, table.offsets)
         if not rows or limits.time_ms is None:
             return cuts
-        ends = {each: reached.next_offset for each, reached in table.offsets.items()}
-        wanted = {each: end for each, end in ends.items() if not limits.partitions or each in limits.partitions}
-        exact = first_young_offsets(limits.time_ms, wanted, files, self.target(table))
+        ends = {partition: reached.next_offset for partition, reached in table.offsets.items()}
+        selected = {
+            partition: end for partition, end in ends.items() if not limits.partitions or partition in limits.partitions
+        }
+        exact = first_young_offsets(limits.time_ms, selected, files, self.target(table))
         for path, error in exact.failures.items():
             self._fail(report, path, error)
-        found = {each: max(cuts.get(each, 0), offset) for each, offset in exact.offsets.items()}
-        return {each: offset for each, offset in found.items() if offset > 0}
+        offsets = {partition: max(cuts.get(partition, 0), offset) for partition, offset in exact.offsets.items()}
+        return {partition: offset for partition, offset in offsets.items() if offset > 0}
 
     def _commit(
         self, planned: Retirement, known: Mapping[str, TableFile], report: TopicRetired, claims: UploadClaims
@@ -298,8 +300,12 @@ class TopicExpiry(RemovalWork):
 
         def plan(batch: Batch, table: ArchiveTable) -> Rewrite | None:
             groups = (*groups_of(batch.going, _why(batch.first_offsets)), *(edges if batch.with_edges else ()))
-            known = table.first_offsets
-            moved = {each: offset for each, offset in batch.first_offsets.items() if offset > known.get(each, 0)}
+            current = table.first_offsets
+            moved = {
+                partition: offset
+                for partition, offset in batch.first_offsets.items()
+                if offset > current.get(partition, 0)
+            }
             if not groups and not moved:
                 return None
             return Rewrite(
@@ -313,8 +319,8 @@ class TopicExpiry(RemovalWork):
         def landed(batch: Batch, rewrite: Rewrite) -> None:
             report.commits.append(rewrite.commit_id)
             report.first_offsets |= rewrite.first_offsets
-            report.files += sum(len(each.files) for each in batch.going)
-            report.size_bytes += sum(each.size_bytes for each in batch.going)
+            report.files += sum(len(component.files) for component in batch.going)
+            report.size_bytes += sum(component.size_bytes for component in batch.going)
             report.rows += sum(span.retired for group in rewrite.groups for span in group.all_spans)
             report.rewritten += sum(len(edge.paths) for edge in edges) if batch.with_edges else 0
             self.observer(FilesRetired(topic=report.topic, files=sum(len(group.paths) for group in rewrite.groups)))
@@ -353,5 +359,5 @@ def _tell(report: TopicRetired, planned: Retirement) -> None:
 
 
 def _why(first_offsets: Mapping[int, int]) -> str:
-    told = ", ".join(f"{each} at {offset}" for each, offset in sorted(first_offsets.items())[:5])
-    return f"retired: partitions begin: {told}"
+    starts = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(first_offsets.items())[:5])
+    return f"retired: partitions begin: {starts}"

@@ -34,15 +34,15 @@ class Retirement:
 
     @property
     def files(self) -> int:
-        return sum(len(each.files) for each in self.going)
+        return sum(len(component.files) for component in self.going)
 
     @property
     def rows(self) -> int:
-        return sum(each.rows for each in self.going)
+        return sum(component.rows for component in self.going)
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in self.going)
+        return sum(component.size_bytes for component in self.going)
 
 
 def retirement(
@@ -58,44 +58,44 @@ def retirement(
 
     With `rows`, partitions begin exactly at the cuts, and mixed files are rewritten.
     """
-    wanted = {partition: offset for partition, offset in cuts.items() if offset > known.get(partition, 0)}
-    held = _held_back(wanted, tuple(holds), known)
-    found = components(ranges, files)
-    first_offsets = dict(wanted)
+    selected = {partition: offset for partition, offset in cuts.items() if offset > known.get(partition, 0)}
+    blocked = _held_back(selected, tuple(holds), known)
+    grouped = components(ranges, files)
+    first_offsets = dict(selected)
     kept: dict[int, str] = {}
-    for file in filter(partial(_begins_below, wanted=wanted), found.strangers):
+    for file in filter(partial(_begins_below, wanted=selected), grouped.strangers):
         kept |= dict.fromkeys(_begin_with(file, first_offsets), file.path)
-    going, staying = list(found.all), list[Component]()
+    going, staying = list(grouped.all), list[Component]()
     while True:
-        sides = [(is_below(each, first_offsets), each) for each in going]
-        stuck = [each for goes, each in sides if not goes]
+        sides = [(is_below(item, first_offsets), item) for item in going]
+        stuck = [item for goes, item in sides if not goes]
         if not stuck:
             break
-        going = [each for goes, each in sides if goes]
+        going = [item for goes, item in sides if goes]
         staying += stuck
-        for each in stuck:
-            if not rows or _is_unbounded(each):
-                _keep_whole(first_offsets, kept, each)
-    first_offsets = {each: offset for each, offset in first_offsets.items() if offset > known.get(each, 0)}
-    edges = tuple(each for each in staying if _has_rows_below(each, first_offsets)) if rows else ()
+        for item in stuck:
+            if not rows or _is_unbounded(item):
+                _keep_whole(first_offsets, kept, item)
+    first_offsets = {item: offset for item, offset in first_offsets.items() if offset > known.get(item, 0)}
+    edges = tuple(item for item in staying if _has_rows_below(item, first_offsets)) if rows else ()
     return Retirement(
         first_offsets=first_offsets if going or edges else {},
         going=tuple(going),
         edges=edges,
-        held=held,
+        held=blocked,
         kept=kept,
     )
 
 
 def _held_back(wanted: dict[int, int], holds: Sequence[Hold], known: Mapping[int, int]) -> dict[int, str]:
-    held: dict[int, str] = {}
+    blocked: dict[int, str] = {}
     for partition, offset in tuple(wanted.items()):
         above = known.get(partition, 0)
         first = first_held(holds, partition, above=above)
         if first is not None and first < offset:
             wanted[partition] = first
-            held[partition] = next(hold.id for hold in holds if first_held((hold,), partition, above=above) == first)
-    return held
+            blocked[partition] = next(hold.id for hold in holds if first_held((hold,), partition, above=above) == first)
+    return blocked
 
 
 def _keep_whole(first_offsets: dict[int, int], kept: dict[int, str], each: Component) -> None:
@@ -116,7 +116,7 @@ def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
     """A component without files needs no rewrite: offsets below first offsets count as retired."""
     return tuple(
         RewriteGroup(
-            paths=tuple(file.path for file in each.files),
+            paths=tuple(file.path for file in component.files),
             emptied=tuple(
                 RecordSpan(
                     partition=range_.partition,
@@ -125,20 +125,20 @@ def groups_of(going: Iterable[Component], why: str) -> tuple[RewriteGroup, ...]:
                     retired=range_.expected,
                     removed=max(0, range_.rows - range_.expected),
                 )
-                for range_ in each.ranges
+                for range_ in component.ranges
             ),
             why=why,
-            recorded=each.recorded if each.has_foreign else (),
+            recorded=component.recorded if component.has_foreign else (),
         )
-        for each in going
-        if each.files
+        for component in going
+        if component.files
     )
 
 
 def _begins_below(file: TableFile, wanted: Mapping[int, int]) -> bool:
     low = file.offsets.low if file.offsets else 0
     at = file.partitions
-    return any(low < offset for each, offset in wanted.items() if at is None or at.low <= each <= at.high)
+    return any(low < offset for partition, offset in wanted.items() if at is None or at.low <= partition <= at.high)
 
 
 def is_below(each: Component, first_offsets: Mapping[int, int]) -> bool:
@@ -160,14 +160,14 @@ def _is_unbounded(each: Component) -> bool:
 
 def _begin_with(file: TableFile, first_offsets: dict[int, int]) -> list[int]:
     low, at = (file.offsets.low if file.offsets else 0), file.partitions
-    found = [
+    partitions = [
         partition
         for partition, offset in first_offsets.items()
         if low < offset and (at is None or at.low <= partition <= at.high)
     ]
-    for partition in found:
+    for partition in partitions:
         first_offsets[partition] = low
-    return found
+    return partitions
 
 
 BATCH: Final = 500
@@ -201,12 +201,12 @@ def in_batches(
         waiting = []
         reached = reached_before(first_offsets, (*later, *edges) if later else ())
         while True:
-            highest = {each: max(reached.get(each, 0), known.get(each, 0)) for each in {*reached, *known}}
-            sides = [(is_below(each, highest), each) for each in batch]
-            above = [each for goes, each in sides if not goes]
+            highest = {item: max(reached.get(item, 0), known.get(item, 0)) for item in {*reached, *known}}
+            sides = [(is_below(item, highest), item) for item in batch]
+            above = [item for goes, item in sides if not goes]
             if not above:
                 break
-            batch = [each for goes, each in sides if goes]
+            batch = [item for goes, item in sides if goes]
             waiting += above
             reached = reached_before(reached, above)
         yield Batch(going=tuple(batch), first_offsets=reached, with_edges=not later)
@@ -218,17 +218,17 @@ def without_failed(planned: Retirement, failed: Sequence[Component], known: Mapp
     Edges rewritten for higher first offsets stay too.
     """
     staying, going = list(failed), list(planned.going)
-    edges = [edge for edge in planned.edges if not any(edge is one for one in failed)]
+    edges = [edge for edge in planned.edges if not any(edge is component for component in failed)]
     while True:
         reached = reached_before(planned.first_offsets, staying)
-        highest = {each: max(reached.get(each, 0), known.get(each, 0)) for each in {*reached, *known}}
-        stuck = [each for each in going if not is_below(each, highest)]
+        highest = {item: max(reached.get(item, 0), known.get(item, 0)) for item in {*reached, *known}}
+        stuck = [item for item in going if not is_below(item, highest)]
         stuck += [edge for edge in edges if _reaches_over(edge, highest, planned.first_offsets)]
         if not stuck:
             return replace(planned, first_offsets=reached, going=tuple(going), edges=tuple(edges))
         staying += stuck
-        going = [each for each in going if not any(each is one for one in stuck)]
-        edges = [edge for edge in edges if not any(edge is one for one in stuck)]
+        going = [item for item in going if not any(item is component for component in stuck)]
+        edges = [edge for edge in edges if not any(edge is component for component in stuck)]
 
 
 def _reaches_over(each: Component, reached: Mapping[int, int], planned: Mapping[int, int]) -> bool:
@@ -240,12 +240,12 @@ def _reaches_over(each: Component, reached: Mapping[int, int], planned: Mapping[
 
 
 def reached_before(first_offsets: Mapping[int, int], later: Iterable[Component]) -> dict[int, int]:
-    found = dict(first_offsets)
-    for each in later:
-        for range_ in each.ranges:
-            if range_.start_offset < found.get(range_.partition, 0):
-                found[range_.partition] = range_.start_offset
-    return found
+    reached = dict(first_offsets)
+    for component in later:
+        for range_ in component.ranges:
+            if range_.start_offset < reached.get(range_.partition, 0):
+                reached[range_.partition] = range_.start_offset
+    return reached
 
 
 def _place(each: Component) -> tuple[int, int]:

@@ -74,10 +74,10 @@ def log_state(kafka: Mapping[str, str], archived: TopicRow, partitions: Sequence
     """Return a fault if the topic isn't the archived one. Raises SourceError."""
     topic = archived.topic
     with BrokerClient(kafka) as brokers:
-        if (found := brokers.cluster_id()) != archived.cluster_id:
+        if (cluster_id := brokers.cluster_id()) != archived.cluster_id:
             return Fault(
                 kind=FaultKind.KAFKA,
-                message=f"these are another cluster's brokers ({found}, archived was {archived.cluster_id}): check"
+                message=f"these are another cluster's brokers ({cluster_id}, archived was {archived.cluster_id}): check"
                 " bootstrap.servers in [kafka]",
             )
         described = brokers.describe([topic])[topic]
@@ -86,8 +86,8 @@ def log_state(kafka: Mapping[str, str], archived: TopicRow, partitions: Sequence
                 kind=FaultKind.KAFKA,
                 message="the topic was deleted and created again since it was archived: its offsets mean other records",
             )
-        known = sorted(set(partitions) & set(described.partitions))
-        starts = brokers.list_offsets(topic, known, "earliest")
+        existing = sorted(set(partitions) & set(described.partitions))
+        starts = brokers.list_offsets(topic, existing, "earliest")
     try:
         with ClusterAdmin(kafka) as admin:
             policy: bool | None = "compact" in admin.topic_settings(topic).get("cleanup.policy", "")
@@ -122,11 +122,11 @@ def tasks_of(
 ) -> Iterator[CompareTask]:
     """Leave out cuts whose start the log no longer has."""
     group: list[ProvenCut] = []
-    for cut in sorted(cuts, key=lambda each: each.cut):
+    for cut in sorted(cuts, key=lambda proven: proven.cut):
         start = state.starts.get(cut.cut.partition)
         if start is None or cut.cut.start_offset < start:
             continue
-        is_full = sum(one.rows for one in group) + cut.rows > TASK_ROWS
+        is_full = sum(member.rows for member in group) + cut.rows > TASK_ROWS
         if group and (is_full or group[0].cut.partition != cut.cut.partition):
             yield _task(group, target, kafka, state)
             group = []
@@ -153,12 +153,12 @@ def _task(group: Sequence[ProvenCut], target: VerifyTarget, kafka: Mapping[str, 
 
 def _compared(fetcher: PartitionFetcher, task: CompareTask, wanted: ProvenCut) -> Compared:
     cut = wanted.cut
-    found, rows = RecordDigest(), 0
+    digest, rows = RecordDigest(), 0
     for piece in fetcher.batches(cut.start_offset, cut.end_offset, cut_head=True):
         records = _inside(piece.records, cut)
-        found += RecordDigest.of_fetched(records, partition=cut.partition)
+        digest += RecordDigest.of_fetched(records, partition=cut.partition)
         rows += records.num_rows
-    if (rows, found.text) == (wanted.rows, wanted.digest):
+    if (rows, digest.text) == (wanted.rows, wanted.digest):
         return Compared(rows=rows)
     log: Iterator[DecodedBatches] = fetcher.batches(cut.start_offset, cut.end_offset, cut_head=True)
     differing = differences(
@@ -186,8 +186,8 @@ class _Archived:
 
     def __call__(self, start_offset: int, end_offset: int) -> pa.RecordBatch:
         rows = RowRange(partition=self.wanted.cut.partition, start_offset=start_offset, end_offset=end_offset)
-        found = list(PartitionScan(self.target.storage(), iter(self.wanted.files), rows))
-        return pa.concat_batches(found) if found else pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
+        batches = list(PartitionScan(self.target.storage(), iter(self.wanted.files), rows))
+        return pa.concat_batches(batches) if batches else pa.RecordBatch.from_pylist([], schema=ASSEMBLED)
 
 
 def _inside(records: pa.RecordBatch, cut: TallyCut) -> pa.RecordBatch:

@@ -65,29 +65,31 @@ class VerifyChoice:
         if self.is_all:
             return frozenset(range(len(ranges)))
         chosen = self.selection.partitions
-        known = {range_.range.partition for range_ in ranges}
-        if unknown := set(chosen) - known - table.offsets.keys():
-            raise ConfigError("the archive has no such partition", partitions=sorted(unknown), archived=sorted(known))
+        existing = {range_.range.partition for range_ in ranges}
+        if unknown := set(chosen) - existing - table.offsets.keys():
+            raise ConfigError(
+                "the archive has no such partition", partitions=sorted(unknown), archived=sorted(existing)
+            )
         bounds = {
             partition: tuple(
                 _offset(point, partition, table, files, formats) for point in (self.selection.start, self.selection.end)
             )
-            for partition in (chosen or known)
+            for partition in (chosen or existing)
         }
         return frozenset(
-            place
-            for place, each in enumerate(ranges)
-            if each.range.partition in bounds
-            and each.range.end_offset > bounds[each.range.partition][0]
-            and each.range.start_offset < bounds[each.range.partition][1]
-            and self._is_sampled(each)
+            index
+            for index, claimed in enumerate(ranges)
+            if claimed.range.partition in bounds
+            and claimed.range.end_offset > bounds[claimed.range.partition][0]
+            and claimed.range.start_offset < bounds[claimed.range.partition][1]
+            and self._is_sampled(claimed)
         )
 
     def _is_sampled(self, each: ClaimedRange) -> bool:
         if self.sample >= 1.0:
             return True
-        place = f"{self.seed}/{each.range.partition}/{each.range.start_offset}".encode()
-        drawn = int.from_bytes(blake2b(place, digest_size=4).digest())
+        key = f"{self.seed}/{each.range.partition}/{each.range.start_offset}".encode()
+        drawn = int.from_bytes(blake2b(key, digest_size=4).digest())
         return drawn < self.sample * _STEPS
 
 
@@ -101,15 +103,15 @@ class MatchingRanges:
     @classmethod
     def find(cls, archive: TopicArchive, selection: Selection, ranges: Sequence[ClaimedRange]) -> Self:
         """Raise ConfigError, StorageError and CatalogError."""
-        selected, found = SelectedRecords.of(archive, selection), set[int]()
-        for wanted in selection.resolve(archive):
-            places = [place for place, each in enumerate(ranges) if each.range.partition == wanted.partition]
-            places.sort(key=lambda place: ranges[place].range.start_offset)
-            starts = np.array([ranges[place].range.start_offset for place in places], np.int64)
-            for records, _ in selected.read(wanted):
+        selected, positions = SelectedRecords.of(archive, selection), set[int]()
+        for range_ in selection.resolve(archive):
+            places = [number for number, claimed in enumerate(ranges) if claimed.range.partition == range_.partition]
+            places.sort(key=lambda number: ranges[number].range.start_offset)
+            starts = np.array([ranges[number].range.start_offset for number in places], np.int64)
+            for records, _ in selected.read(range_):
                 before = np.unique(np.searchsorted(starts, offsets_of(records), side="right")) - 1
-                found.update(places[index] for index in before.tolist() if index >= 0)
-        return cls(frozenset(found), selected.unjudged.text(archive.topic))
+                positions.update(places[index] for index in before.tolist() if index >= 0)
+        return cls(frozenset(positions), selected.unjudged.text(archive.topic))
 
 
 def _share(text: str) -> float:
@@ -135,10 +137,10 @@ def _offset(point: Point, partition: int, table: ArchiveTable, files: TableFiles
             snapshot = TopicSnapshot(
                 snapshot_id=table.snapshot_id,
                 files=files,
-                next_offsets={number: each.next_offset for number, each in table.offsets.items()},
+                next_offsets={number: reached.next_offset for number, reached in table.offsets.items()},
                 storage=TopicStorage.of_store(
                     ObjectStore.of_table(table.iceberg), formats, KnownMappings(table.topic.topic)
                 ),
             )
-            found = first_offset_since(snapshot, partition, timestamp)
-            return _FAR if found is None else found
+            since = first_offset_since(snapshot, partition, timestamp)
+            return _FAR if since is None else since

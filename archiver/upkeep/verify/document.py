@@ -50,7 +50,7 @@ def document_of(report: VerifyReport) -> dict[str, Any]:
         "milliseconds": int(report.seconds * 1000),
         "succeeded": report.succeeded,
         "topics": [topic_json(topic) for topic in report.topics],
-        "failed": [{"topic": each.topic, "error": _text(each.error)} for each in report.failed],
+        "failed": [{"topic": failure.topic, "error": _text(failure.error)} for failure in report.failed],
     }
 
 
@@ -100,20 +100,20 @@ def check_report(path: Path, public_key: Path | None) -> CheckedReport:
         value = json.loads(path.read_bytes())
         document = value["report"]
         signature = value["signature"]
-        found = None if signature is None else Signature.from_json(signature)
+        parsed = None if signature is None else Signature.from_json(signature)
         if document["kind"] != KIND or document["format"] > FORMAT:
             raise ConfigError("The file is no report that this archiver can read", file=str(path))
         roots = [
             (
-                each["root"],
+                topic["root"],
                 root_of(
-                    cluster_id=each["cluster_id"],
-                    topic=each["topic"],
-                    topic_id=each["topic_id"],
-                    partitions={one["partition"]: one["proven"] for one in each["partitions"]},
+                    cluster_id=topic["cluster_id"],
+                    topic=topic["topic"],
+                    topic_id=topic["topic_id"],
+                    partitions={partition["partition"]: partition["proven"] for partition in topic["partitions"]},
                 ),
             )
-            for each in document["topics"]
+            for topic in document["topics"]
         ]
     except OSError as error:
         raise ConfigError("The report can't be read", file=str(path), cause=str(error)) from error
@@ -122,14 +122,14 @@ def check_report(path: Path, public_key: Path | None) -> CheckedReport:
             "the report is damaged, or it is no report", file=str(path), cause=repr(error)
         ) from error
     if public_key is not None:
-        if found is None:
+        if parsed is None:
             raise SignatureInvalid("the report isn't signed: set `signing_key` in [audit]", file=str(path))
-        PublicKey.load(public_key).check(document, found)
-    if any(told != made for told, made in roots):
+        PublicKey.load(public_key).check(document, parsed)
+    if any(reported != made for reported, made in roots):
         raise SignatureInvalid(
             "a root digest isn't that of the ranges that the report lists: it was changed", file=str(path)
         )
-    return CheckedReport(report=document, key_id=found.key_id if found and public_key else None)
+    return CheckedReport(report=document, key_id=parsed.key_id if parsed and public_key else None)
 
 
 def _partition_json(one: VerifiedPartition) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _partition_json(one: VerifiedPartition) -> dict[str, Any]:
         "partition": one.partition,
         "end_offset": one.end_offset,
         "records": one.rows,
-        "proven": [each.to_json() for each in one.proven],
+        "proven": [span.to_json() for span in one.proven],
         "gaps": [gap.to_json() for gap in one.gaps],
     }
 

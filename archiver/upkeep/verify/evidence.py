@@ -61,14 +61,14 @@ class Evidence:
     named: Mapping[int, int] = field(default_factory=dict)
 
     def open_spans(self) -> dict[int, list[tuple[int, int]]]:
-        found = {}
+        by_partition = {}
         for partition, end in self.ends.items():
             covered = [range_.range.offsets for range_ in self.ranges if range_.range.partition == partition]
             lowest = min((start for start, _ in covered), default=0)
             first = self.starts.get(partition, min(lowest, self.named.get(partition, lowest)))
             if spans := uncovered([(first, end)], covered) if first < end else []:
-                found[partition] = spans
-        return found
+                by_partition[partition] = spans
+        return by_partition
 
     def with_footers(
         self, claims: Mapping[str, tuple[FileClaim, DataFileInfo]], journal: JournalSurvey | None, *, late: LateEntry
@@ -78,59 +78,59 @@ class Evidence:
         These are faults of the `journal`, unless it is younger or lacks the `late` entry.
         """
         spans = self.open_spans()
-        found = [
-            ClaimedRange(range=one, witness=Witness.FOOTERS)
-            for one in _ranges_of(claims)
-            if any(start <= one.start_offset < end for start, end in spans.get(one.partition, ()))
+        added = [
+            ClaimedRange(range=range_, witness=Witness.FOOTERS)
+            for range_ in _ranges_of(claims)
+            if any(start <= range_.start_offset < end for start, end in spans.get(range_.partition, ()))
         ]
-        ranges, _ = _disjoint((*self.ranges, *found))
-        due = [each.range for each in found if journal is not None and _is_due(each.range, journal)]
-        missing = [one for one in due if not late.has(one.partition, *one.offsets)]
+        ranges, _ = _disjoint((*self.ranges, *added))
+        due = [claimed.range for claimed in added if journal is not None and _is_due(claimed.range, journal)]
+        missing = [range_ for range_ in due if not late.has(range_.partition, *range_.offsets)]
         faults = [*self.faults, *map(_unjournaled, missing)]
         return replace(self, ranges=ranges, faults=tuple(faults))
 
 
 def evidence_of(sources: VerifySources) -> Evidence:
-    ends = {partition: each.next_offset for partition, each in sources.table.offsets.items()}
+    ends = {partition: reached.next_offset for partition, reached in sources.table.offsets.items()}
     faults = [
         Fault(kind=FaultKind.JOURNAL, message=str(error), file=path)
         for path, error in sorted(sources.journal.unreadable.items())
     ]
     current = current_ranges(sources.journal.commits, sources.journal.accepted)
-    journaled = [one for one in current.ranges if one.start_offset < ends.get(one.partition, 0)]
+    journaled = [range_ for range_ in current.ranges if range_.start_offset < ends.get(range_.partition, 0)]
     starts = _starts(sources.journal)
-    known = [ClaimedRange(range=one, witness=Witness.JOURNAL) for one in journaled]
+    claims = [ClaimedRange(range=range_, witness=Witness.JOURNAL) for range_ in journaled]
     registered = () if sources.registry is None else sources.registry.ranges
     faults += _beyond(sources.reach, current.ranges, registered)
     faults += unnamed_first_offsets(sources, current.first_offsets, starts)
-    in_table = [one for one in registered if one.start_offset < ends.get(one.partition, 0)]
+    in_table = [range_ for range_ in registered if range_.start_offset < ends.get(range_.partition, 0)]
     if sources.has_journal and sources.registry is not None and not sources.registry.is_in_doubt:
         faults += contradictions(journaled, in_table)
     if sources.registry is not None and not sources.registry.is_in_doubt:
         faults += map(_differing, compare(sources.registry.account, registered))
     cover = Cover(map(OffsetRange.of_range, journaled))
-    more = [one for one in in_table if not cover.touches(OffsetRange.of_range(one))]
+    more = [range_ for range_ in in_table if not cover.touches(OffsetRange.of_range(range_))]
     if sources.has_journal:
-        faults += [_unjournaled(one) for one in more if _is_due(one, sources.journal)]
+        faults += [_unjournaled(range_) for range_ in more if _is_due(range_, sources.journal)]
     account = () if sources.registry is None else sources.registry.account
     accounts = {Witness.JOURNAL: current.account, Witness.REGISTRY: account}
     first_offsets = proven_first_offsets(sources, current.first_offsets)
     unnamed = [interval.offsets for interval in account if interval.is_unknown]
     unknown = Cover(unnamed)
-    known += [
-        ClaimedRange(range=one, witness=Witness.REGISTRY, is_unknown=unknown.touches(OffsetRange.of_range(one)))
-        for one in more
+    claims += [
+        ClaimedRange(range=range_, witness=Witness.REGISTRY, is_unknown=unknown.touches(OffsetRange.of_range(range_)))
+        for range_ in more
     ]
-    ranges, overlapping = _disjoint(map(partial(_with_acts, sources.accepted, accounts, first_offsets), known))
+    ranges, overlapping = _disjoint(map(partial(_with_acts, sources.accepted, accounts, first_offsets), claims))
     faults += [
         Fault(
             kind=FaultKind.JOURNAL,
             message="two ranges claim the same offsets: an entry of the journal was changed; restore it from a backup",
-            partition=one.partition,
-            start_offset=one.start_offset,
-            end_offset=one.end_offset,
+            partition=range_.partition,
+            start_offset=range_.start_offset,
+            end_offset=range_.end_offset,
         )
-        for one in overlapping
+        for range_ in overlapping
     ]
     return Evidence(ranges=ranges, starts=starts, ends=ends, faults=tuple(faults), named=_first_named(sources))
 
@@ -141,13 +141,13 @@ def _with_acts(
     first_offsets: Mapping[int, int],
     claimed: ClaimedRange,
 ) -> ClaimedRange:
-    one = claimed.range
-    spans, rows = accepted.inside(one)
+    range_ = claimed.range
+    spans, rows = accepted.inside(range_)
     if spans:
-        gone = sum(file.erased + file.lost for file in one.files)
-        most = accepted_rows(accounts[claimed.witness], OffsetRange.of_range(one))
+        gone = sum(file.erased + file.lost for file in range_.files)
+        most = accepted_rows(accounts[claimed.witness], OffsetRange.of_range(range_))
         spans = spans if rows <= (gone if most is None else min(gone, most)) else ()
-    return replace(claimed, accepted=spans, first_offset=first_offsets.get(one.partition, 0))
+    return replace(claimed, accepted=spans, first_offset=first_offsets.get(range_.partition, 0))
 
 
 def _beyond(
@@ -155,17 +155,17 @@ def _beyond(
 ) -> Iterator[Fault]:
     """Journal or registry may know more than the table: its catalog was rolled back."""
     ends: dict[int, int] = {}
-    for one in (*journaled, *registered):
-        ends[one.partition] = max(one.end_offset, ends.get(one.partition, 0))
+    for range_ in (*journaled, *registered):
+        ends[range_.partition] = max(range_.end_offset, ends.get(range_.partition, 0))
     for partition, end in sorted(ends.items()):
-        there = reach[partition].next_offset if partition in reach else 0
-        if end > there:
+        next_offset = reach[partition].next_offset if partition in reach else 0
+        if end > next_offset:
             yield Fault(
                 kind=FaultKind.HISTORY,
                 message="journal or registry know of commits that the table lacks: its catalog was set back, or lost"
                 " them. Restore the newest metadata file of the table",
                 partition=partition,
-                start_offset=there,
+                start_offset=next_offset,
                 end_offset=end,
             )
 
@@ -178,11 +178,11 @@ def _first_named(sources: VerifySources) -> dict[int, int]:
 
 def _starts(journal: JournalSurvey) -> dict[int, int]:
     """The last start counts: nothing was staged before it was written."""
-    found: dict[int, int] = {}
-    for each in journal.starts:
-        for partition, start in each.starts.items():
-            found[partition] = max(start, found.get(partition, 0))
-    return found
+    starts: dict[int, int] = {}
+    for entry in journal.starts:
+        for partition, start in entry.starts.items():
+            starts[partition] = max(start, starts.get(partition, 0))
+    return starts
 
 
 def _is_due(one: StoredRange, journal: JournalSurvey) -> bool:
@@ -223,14 +223,14 @@ def contradictions(journaled: Sequence[StoredRange], registered: Sequence[Stored
     for difference in different:
         yield _contradiction(difference.offsets, difference.text)
     reported = Cover(difference.offsets for difference in different)
-    known = {(one.partition, *one.offsets): one for one in registered}
-    for one in journaled:
-        other = known.get((one.partition, *one.offsets))
-        offsets = OffsetRange.of_range(one)
+    by_offsets = {(range_.partition, *range_.offsets): range_ for range_ in registered}
+    for range_ in journaled:
+        twin = by_offsets.get((range_.partition, *range_.offsets))
+        offsets = OffsetRange.of_range(range_)
         # A rebuild adds the copies of a refill, which the journal doesn't name.
-        if other is None or set(other.paths) != set(one.paths) or reported.touches(offsets):
+        if twin is None or set(twin.paths) != set(range_.paths) or reported.touches(offsets):
             continue
-        said = {"rows": (one.rows, other.rows), "digest": (one.digest, other.digest)}
+        said = {"rows": (range_.rows, twin.rows), "digest": (range_.digest, twin.digest)}
         if differing := {name: pair for name, pair in said.items() if pair[0] != pair[1]}:
             yield _contradiction(offsets, "; ".join(f"{name} {a} and {b}" for name, (a, b) in differing.items()))
 
@@ -261,24 +261,24 @@ def _differing(difference: Difference) -> Fault:
 def _disjoint(known: Iterable[ClaimedRange]) -> tuple[tuple[ClaimedRange, ...], list[StoredRange]]:
     kept: list[ClaimedRange] = []
     overlapping: list[StoredRange] = []
-    for each in sorted(known, key=lambda each: (each.range.partition, each.range.start_offset)):
+    for claimed in sorted(known, key=lambda claimed: (claimed.range.partition, claimed.range.start_offset)):
         before = kept[-1].range if kept else None
-        one = each.range
-        if before is not None and before.partition == one.partition and one.start_offset < before.end_offset:
-            overlapping.append(one)
+        range_ = claimed.range
+        if before is not None and before.partition == range_.partition and range_.start_offset < before.end_offset:
+            overlapping.append(range_)
         else:
-            kept.append(each)
+            kept.append(claimed)
     return tuple(kept), overlapping
 
 
 def _ranges_of(claims: Mapping[str, tuple[FileClaim, DataFileInfo]]) -> list[StoredRange]:
-    found: dict[tuple[int, int, int], list[DataFileInfo]] = {}
+    by_span: dict[tuple[int, int, int], list[DataFileInfo]] = {}
     versions: dict[tuple[int, int, int], int] = {}
     for claim, file in claims.values():
         if claim.partition is not None and claim.start_offset is not None and claim.end_offset is not None:
-            place = (claim.partition, claim.start_offset, claim.end_offset)
-            found.setdefault(place, []).append(file)
-            versions[place] = claim.schema_version or 0
+            span = (claim.partition, claim.start_offset, claim.end_offset)
+            by_span.setdefault(span, []).append(file)
+            versions[span] = claim.schema_version or 0
     return [
         StoredRange.of(
             TranslatedRange(
@@ -293,5 +293,5 @@ def _ranges_of(claims: Mapping[str, tuple[FileClaim, DataFileInfo]]) -> list[Sto
                 created_ms=0,
             )
         )
-        for (partition, start, end), files in found.items()
+        for (partition, start, end), files in by_span.items()
     ]

@@ -162,8 +162,8 @@ class _FileReading:
             self._check_block(block, low, high, is_sorted=is_sorted or not is_trusted(opened.reader, block))
 
     def _batches(self, opened: OpenFile, block: Block) -> AbstractContextManager[Iterable[_Batch]]:
-        found = _records(opened, block)
-        return closing(found) if self._ahead is None else ReadAhead(found, self._ahead)
+        records = _records(opened, block)
+        return closing(records) if self._ahead is None else ReadAhead(records, self._ahead)
 
     def _counted(self, records: pa.RecordBatch, kept: pa.Array | None) -> RecordDigest:
         if kept is None:
@@ -176,8 +176,8 @@ class _FileReading:
 
     def _note(self, records: pa.RecordBatch, low: int, high: int) -> None:
         partitions = pc.min_max(records.column("partition"))
-        here = ValueBounds(partitions["min"].as_py(), partitions["max"].as_py())
-        self._partitions = _hull(self._partitions, here)
+        bounds = ValueBounds(partitions["min"].as_py(), partitions["max"].as_py())
+        self._partitions = _hull(self._partitions, bounds)
         self._offsets = _hull(self._offsets, ValueBounds(low, high))
         self._latest = max(self._latest, pc.max(records.column("timestamp")).as_py())
 
@@ -213,16 +213,16 @@ class _FileReading:
                 f"the table's manifest counts {file.rows} rows and {file.size_bytes} bytes, the file has {self._rows}"
                 f" and {size_bytes}: the manifest or the file was changed; restore it from a backup",
             )
-        for name, stated, found in (
+        for name, stated, actual in (
             ("partition", file.partitions, self._partitions),
             ("offset", file.offsets, self._offsets),
             ("time", None if file.latest is None else ValueBounds(-1, file.latest), ValueBounds(-1, self._latest)),
         ):
-            if stated is not None and found is not None and (found.low < stated.low or found.high > stated.high):
+            if stated is not None and actual is not None and (actual.low < stated.low or actual.high > stated.high):
                 self._add(
                     FaultKind.MANIFEST,
                     f"the table's manifest says that the file's {name} lies between {stated.low} and {stated.high},"
-                    f" and there are rows from {found.low} to {found.high}: a replay would miss them. The manifest or"
+                    f" and there are rows from {actual.low} to {actual.high}: a replay would miss them. The manifest or"
                     " the file was changed; restore it from a backup",
                 )
 
@@ -244,8 +244,8 @@ class _FileReading:
             self._add(kind, f"{where}{text}", block.low_offset, block.high_offset + 1)
 
     def _add(self, kind: FaultKind, message: str, start: int | None = None, end: int | None = None) -> None:
-        held = self._file.partitions
-        partition = held.low if held is not None and held.low == held.high else None
+        partitions = self._file.partitions
+        partition = partitions.low if partitions is not None and partitions.low == partitions.high else None
         self._faults.append(
             Fault(
                 kind=kind,

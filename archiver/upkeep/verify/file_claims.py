@@ -69,10 +69,10 @@ def check_claim(
     claim: FileClaim, metadata: SegmentMetadata, rows: RowsOfFile, *, identity: Identity, mappings: Mapping[int, str]
 ) -> Iterator[Fault]:
     origin, partitions, offsets = metadata.origin, rows.partitions, rows.offsets
-    place = {"partition": claim.partition, "start_offset": claim.start_offset, "end_offset": claim.end_offset}
+    span = {"partition": claim.partition, "start_offset": claim.start_offset, "end_offset": claim.end_offset}
     if origin is not None:
-        found = (origin.cluster_id, origin.topic, origin.topic_id or identity.topic_id)
-        if found != (identity.cluster_id, identity.topic, identity.topic_id or origin.topic_id):
+        actual = (origin.cluster_id, origin.topic, origin.topic_id or identity.topic_id)
+        if actual != (identity.cluster_id, identity.topic, identity.topic_id or origin.topic_id):
             yield Fault(
                 kind=FaultKind.FOREIGN,
                 message=f"the file holds records of another topic: {origin.topic} ({origin.topic_id}) of cluster"
@@ -88,7 +88,7 @@ def check_claim(
                 message="the footer claims other offsets than the file's rows have"
                 f" ({_text(partitions)} and {_text(offsets)}): the footer or the rows were changed",
                 file=rows.path,
-                **place,
+                **span,
             )
     if claim.digest is not None and claim.digest != rows.digest:
         yield Fault(
@@ -96,7 +96,7 @@ def check_claim(
             message=f"the file's records have the digest {rows.digest}, its footer says {claim.digest}: the file was"
             " changed after it was written; restore it from a backup",
             file=rows.path,
-            **place,
+            **span,
         )
     for version, text in metadata.mappings.items():
         if version in mappings and not _are_same(mappings[version], text):
@@ -105,7 +105,7 @@ def check_claim(
                 message=f"the footer has another mapping of schema version {version} than the journal or the registry:"
                 " one of them was changed",
                 file=rows.path,
-                **place,
+                **span,
             )
 
 

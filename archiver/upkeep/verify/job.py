@@ -132,7 +132,7 @@ class Verify:
                     archived += catalog.archives(space).values()
         except (CatalogUnreachable, CatalogDenied) as error:
             _LOG.warning("topics that only a pattern names aren't verified: %s", error)
-        return tuple(each.name for each in self._config.select(archived))
+        return tuple(topic.name for topic in self._config.select(archived))
 
     def _checked(self, engines: EngineChoice) -> SigningKey | None:
         for name in self._topics:

@@ -62,7 +62,7 @@ class Judge:
                     self._outside.append((path, piece))
                 else:
                     self._pieces[piece.cut].append((path, piece))
-        self._unread = [(files.get(path), each) for path, each in results.items() if not each.is_read]
+        self._unread = [(files.get(path), verified) for path, verified in results.items() if not verified.is_read]
         self._owners: dict[str, set[TallyCut]] = defaultdict(set)
         for range_ in evidence.ranges:
             for path in range_.range.paths:
@@ -71,19 +71,19 @@ class Judge:
 
     def judge(self, cuts: Mapping[int, Sequence[TallyCut]]) -> Judgement:
         """`cuts` are by the index of their range."""
-        found = Judgement()
-        for place, claimed in enumerate(self._evidence.ranges):
-            one = claimed.range
-            if place not in self._selected:
-                found.gaps.append(_gap(GapKind.NOT_READ, one, one.expected))
+        judgement = Judgement()
+        for index, claimed in enumerate(self._evidence.ranges):
+            range_ = claimed.range
+            if index not in self._selected:
+                judgement.gaps.append(_gap(GapKind.NOT_READ, range_, range_.expected))
                 continue
-            pieces = [each for cut in cuts[place] for each in self._pieces.get(cut, ())]
-            self._judge(claimed, pieces, found)
+            pieces = [piece for cut in cuts[index] for piece in self._pieces.get(cut, ())]
+            self._judge(claimed, pieces, judgement)
         for partition, spans in self._evidence.open_spans().items():
             for start, end in spans:
                 span: dict[str, Any] = {"partition": partition, "start_offset": start, "end_offset": end}
-                found.gaps.append(Gap(kind=GapKind.UNACCOUNTED, count=end - start, **span))
-                found.faults.append(
+                judgement.gaps.append(Gap(kind=GapKind.UNACCOUNTED, count=end - start, **span))
+                judgement.faults.append(
                     Fault(
                         kind=FaultKind.UNACCOUNTED,
                         message="the table says that it has these offsets, and neither journal, registry nor footers"
@@ -91,42 +91,42 @@ class Judge:
                         **span,
                     )
                 )
-        found.faults += self._beyond()
-        found.faults += self._misplaced()
-        found.faults += self._beside()
-        found.faults += self._ends()
-        return found
+        judgement.faults += self._beyond()
+        judgement.faults += self._misplaced()
+        judgement.faults += self._beside()
+        judgement.faults += self._ends()
+        return judgement
 
     def _judge(self, claimed: ClaimedRange, pieces: Sequence[tuple[str, TallyPiece]], found: Judgement) -> None:
-        one = claimed.range
+        range_ = claimed.range
         rows, digest = sum_of(piece for _, piece in pieces)
-        if one.lost and not rows:
-            found.gaps.append(_gap(GapKind.LOST, one, one.end_offset - one.start_offset))
+        if range_.lost and not rows:
+            found.gaps.append(_gap(GapKind.LOST, range_, range_.end_offset - range_.start_offset))
             return
-        gone = gone_of(one)
+        gone = gone_of(range_)
         found.gaps += gone
         back = _rows_back(claimed, [piece for _, piece in pieces])
-        retired = _retired_below(claimed, [piece for _, piece in pieces], one.expected - rows + back)
+        retired = _retired_below(claimed, [piece for _, piece in pieces], range_.expected - rows + back)
         if retired:
-            gone.append(_gap(GapKind.RETIRED, one, retired))
+            gone.append(_gap(GapKind.RETIRED, range_, retired))
             found.gaps.append(gone[-1])
-        wrong = None if retired and not back else self._wrong(one, pieces, rows, digest, back=back)
+        wrong = None if retired and not back else self._wrong(range_, pieces, rows, digest, back=back)
         if wrong is not None:
             gap, fault = wrong
             found.gaps.append(gap)
             found.faults.append(fault)
             return
-        is_compared = one.digest is not None and one.rows == one.expected and not retired
-        if is_compared or not one.rows:
+        is_compared = range_.digest is not None and range_.rows == range_.expected and not retired
+        if is_compared or not range_.rows:
             proof = Proof.DIGEST
         elif pieces and all(self._results[path].is_intact for path, _ in pieces):
             proof = Proof.FILES
         else:
             proof = Proof.COUNT
         proven = Proven(
-            partition=one.partition,
-            start_offset=one.start_offset,
-            end_offset=one.end_offset,
+            partition=range_.partition,
+            start_offset=range_.start_offset,
+            end_offset=range_.end_offset,
             rows=rows,
             digest=digest,
             proof=proof,
@@ -134,12 +134,12 @@ class Judge:
         found.proven.append(proven)
         if not gone and is_compared:
             found.whole.append(proven)
-        found.moved_rows += sum(piece.rows for path, piece in pieces if not self._is_own(path, one))
+        found.moved_rows += sum(piece.rows for path, piece in pieces if not self._is_own(path, range_))
         if not gone:
-            gaps = _without_record(one, [piece for _, piece in pieces], rows)
+            gaps = _without_record(range_, [piece for _, piece in pieces], rows)
             found.gaps += [replace(gap, kind=GapKind.UNACCOUNTED) for gap in gaps] if claimed.is_unknown else gaps
             if claimed.is_unknown and gaps:
-                found.faults.append(_without_word(one, sum(gap.count for gap in gaps)))
+                found.faults.append(_without_word(range_, sum(gap.count for gap in gaps)))
 
     def _wrong(
         self, one: StoredRange, pieces: Sequence[tuple[str, TallyPiece]], rows: int, digest: str, *, back: int
@@ -148,7 +148,7 @@ class Judge:
         if rows == one.expected and not back and (not is_comparable or digest == one.digest or not one.rows):
             return None
         unread = [result for file, result in self._unread if _may_hold(file, result, one)]
-        place: dict[str, Any] = {
+        span: dict[str, Any] = {
             "partition": one.partition,
             "start_offset": one.start_offset,
             "end_offset": one.end_offset,
@@ -157,10 +157,10 @@ class Judge:
         paths = sorted({path for path, _ in pieces})
         foreign = [path for path in paths if not self._is_own(path, one)]
         if unread and rows - back <= one.expected:
-            is_missing = all(_is_missing(each) for each in unread)
+            is_missing = all(_is_missing(entry) for entry in unread)
             gap = GapKind.MISSING_FILE if is_missing else GapKind.DAMAGED
             kind = FaultKind.MISSING_FILE if is_missing else FaultKind.DAMAGED
-            text = f"{missing} of {one.expected} records aren't proven: {_named([each.path for each in unread])}"
+            text = f"{missing} of {one.expected} records aren't proven: {_named([entry.path for entry in unread])}"
         elif rows - back < one.expected:
             absent = [path for path in one.paths if file_name(path) not in self._names]
             gap, kind = GapKind.DELETED, FaultKind.DELETED
@@ -191,17 +191,19 @@ class Judge:
             text = f"the records have the digest {digest}, archived were {one.digest}: {_named(paths)} was changed"
             text += " after it was written; restore it from a backup"
         count = missing or back or one.expected
-        return Gap(kind=gap, count=count, **place), Fault(kind=kind, message=text, file=None, **place)
+        return Gap(kind=gap, count=count, **span), Fault(kind=kind, message=text, file=None, **span)
 
     def _is_own(self, path: str, one: StoredRange) -> bool:
         return _cut_of(one) in self._owners.get(file_name(path), ())
 
     def _beyond(self) -> Iterator[Fault]:
         """Rows below the table's offsets are unknown, never foreign: these were archived."""
-        unselected = [each.range for place, each in enumerate(self._evidence.ranges) if place not in self._selected]
+        unselected = [
+            claimed.range for index, claimed in enumerate(self._evidence.ranges) if index not in self._selected
+        ]
         for path, piece in self._outside:
             cut = piece.cut
-            if any(_overlaps(one, cut) for one in unselected):
+            if any(_overlaps(range_, cut) for range_ in unselected):
                 continue
             if any(
                 start < cut.end_offset and cut.start_offset < end
@@ -223,13 +225,13 @@ class Judge:
             owned = self._owners.get(file_name(path))
             if not owned or not result.is_read:
                 continue
-            held = [piece for piece in result.pieces if not piece.is_outside]
-            strange = [piece for piece in held if not any(_within(piece.cut, cut) for cut in owned)]
+            inside = [piece for piece in result.pieces if not piece.is_outside]
+            strange = [piece for piece in inside if not any(_within(piece.cut, cut) for cut in owned)]
             if strange:
                 first = strange[0].cut
                 yield Fault(
                     kind=FaultKind.FOREIGN,
-                    message=f"the file holds {sum(each.rows for each in strange)} records that belong to other files:"
+                    message=f"the file holds {sum(part.rows for part in strange)} records that belong to other files:"
                     " files were swapped, or the journal's entry was changed; restore it from a backup",
                     file=path,
                     partition=first.partition,
@@ -238,15 +240,15 @@ class Judge:
                 )
 
     def _beside(self) -> Iterator[Fault]:
-        told: set[str] = set()
+        reported: set[str] = set()
         for claimed in self._evidence.ranges:
             if claimed.witness is Witness.FOOTERS:
                 continue
             for stored in claimed.range.files:
                 result = None if stored.file is None else self._results.get(stored.file.path)
-                if stored.file is None or result is None or not result.is_read or result.path in told:
+                if stored.file is None or result is None or not result.is_read or result.path in reported:
                     continue
-                told.add(result.path)
+                reported.add(result.path)
                 claim = result.claim
                 said: dict[str, tuple[object, object]] = {
                     "rows": (stored.file.rows, result.rows),
@@ -255,7 +257,9 @@ class Judge:
                 if claim is not None and stored.file.digest is not None:
                     said["digest"] = (stored.file.digest, claim.digest)
                 if differing := {name: pair for name, pair in said.items() if pair[0] != pair[1]}:
-                    text = "; ".join(f"{name} {there}, the file {here}" for name, (there, here) in differing.items())
+                    text = "; ".join(
+                        f"{name} {stated}, the file {actual}" for name, (stated, actual) in differing.items()
+                    )
                     yield Fault(
                         kind=FaultKind.FOOTER if "digest" in differing else FaultKind.JOURNAL,
                         message=f"{claimed.witness} and file differ: {text}. One of them was changed; restore it from a"
@@ -300,8 +304,8 @@ def _rows_back(claimed: ClaimedRange, pieces: Iterable[TallyPiece]) -> int:
 
 def _retired_below(claimed: ClaimedRange, pieces: Iterable[TallyPiece], missing: int) -> int:
     """If each offset from the first offset on has one row, all missing rows lie below it."""
-    one, first = claimed.range, claimed.first_offset
-    if missing <= 0 or not one.start_offset < first < one.end_offset:
+    range_, first = claimed.range, claimed.first_offset
+    if missing <= 0 or not range_.start_offset < first < range_.end_offset:
         return 0
     spans: list[tuple[int, int]] = []
     for piece in pieces:
@@ -310,7 +314,7 @@ def _retired_below(claimed: ClaimedRange, pieces: Iterable[TallyPiece], missing:
             if not piece.is_sorted or _length(covered) != piece.rows:
                 return 0
             spans += covered
-    is_full = joined(spans) == [(first, one.end_offset)] and _length(spans) == one.end_offset - first
+    is_full = joined(spans) == [(first, range_.end_offset)] and _length(spans) == range_.end_offset - first
     return missing if is_full else 0
 
 
@@ -394,6 +398,6 @@ def _is_missing(result: VerifiedFile) -> bool:
 
 
 def _named(paths: Iterable[str]) -> str:
-    those = list(paths)
-    text = ", ".join(those[:NAMED_FILES])
-    return text if len(those) <= NAMED_FILES else f"{text} and {len(those) - NAMED_FILES} more"
+    listed = list(paths)
+    text = ", ".join(listed[:NAMED_FILES])
+    return text if len(listed) <= NAMED_FILES else f"{text} and {len(listed) - NAMED_FILES} more"

@@ -54,4 +54,4 @@ def _is_confirmed(entry: LateEntry, sources: VerifySources) -> bool:
     ):
         return True
     journaled = (range_ for _, commit in sources.journal.commits for range_ in commit.ranges)
-    return any(entry.overlaps(one.partition, one.start_offset, one.end_offset) for one in journaled)
+    return any(entry.overlaps(recorded.partition, recorded.start_offset, recorded.end_offset) for recorded in journaled)

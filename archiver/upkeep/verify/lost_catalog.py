@@ -41,33 +41,33 @@ def find_table(config: Config, topic: str, metadata: str | None = None) -> Archi
         if not folders:
             uuid, folders = _from_journal(config, topic)
         chosen = _newest(objects, folders, uuid, topic)
-    path, found = chosen
+    path, latest = chosen
     name = tuple(settings.table.split("."))
-    table = Table(name, found, path, objects.file_io(path), NoopCatalog("gone"))
-    return ArchiveTable(topic=owner(found.properties, topic=topic, table=settings.table), iceberg=table)
+    table = Table(name, latest, path, objects.file_io(path), NoopCatalog("gone"))
+    return ArchiveTable(topic=owner(latest.properties, topic=topic, table=settings.table), iceberg=table)
 
 
 def _from_journal(config: Config, topic: str) -> tuple[UUID, list[str]]:
     """Return the UUID with the last commit, and folders of metadata."""
     table, journal = config.topic(topic).table, Journal.of(config)
-    known: dict[UUID, str] = {}
+    newest: dict[UUID, str] = {}
     if journal.root is not None:
         folder = f"{journal.root}/{table}/"
-        for each in journal.objects.list(folder.rstrip("/")):
-            head, _, name = each.path.removeprefix(folder).partition("/")
+        for item in journal.objects.list(folder.rstrip("/")):
+            head, _, name = item.path.removeprefix(folder).partition("/")
             if name.startswith("commit-") and (uuid := _uuid(head)) is not None:
-                known[uuid] = max(name, known.get(uuid, ""))
-    if not known:
+                newest[uuid] = max(name, newest.get(uuid, ""))
+    if not newest:
         raise NotArchived(
             "neither the catalog nor the journal knows a table of the topic: name its metadata file with --metadata",
             topic=topic,
             table=table,
             journal=journal.root,
         )
-    uuid = max(known, key=lambda each: known[each])
-    found = survey(journal.named(table, uuid))
-    paths = {file.path for _, commit in found.commits for range_ in commit.ranges for file in range_.files}
-    paths |= {path for _, commit in found.commits if commit.rewrite for path in commit.rewrite.new_paths}
+    uuid = max(newest, key=lambda item: newest[item])
+    contents = survey(journal.named(table, uuid))
+    paths = {file.path for _, commit in contents.commits for range_ in commit.ranges for file in range_.files}
+    paths |= {path for _, commit in contents.commits if commit.rewrite for path in commit.rewrite.new_paths}
     return uuid, sorted({f"{path.rpartition('/data/')[0]}/metadata" for path in paths if "/data/" in path})
 
 
@@ -82,15 +82,15 @@ def _newest(objects: ObjectStore, folders: Iterable[str], uuid: UUID | None, top
             return error
 
     with ThreadPoolExecutor(8, thread_name_prefix="metadata") as pool:
-        found = list(pool.map(read, latest))
-    fitting = list(_of_table(found, uuid, topic))
+        results = list(pool.map(read, latest))
+    fitting = list(_of_table(results, uuid, topic))
     if not fitting:
         raise UpkeepError(
             "the catalog is gone, and the table's location has no metadata file of it that can be read: name one with"
             " --metadata",
             topic=topic,
             folders=list(folders),
-            cause=next((str(each) for each in found if isinstance(each, ContextError)), None),
+            cause=next((str(each) for each in results if isinstance(each, ContextError)), None),
         )
     return max(fitting, key=lambda each: (_sequence(each[1]), each[1].last_updated_ms))
 
@@ -98,11 +98,11 @@ def _newest(objects: ObjectStore, folders: Iterable[str], uuid: UUID | None, top
 def _of_table(
     found: Iterable[tuple[str, TableMetadata] | ContextError], uuid: UUID | None, topic: str
 ) -> Iterator[tuple[str, TableMetadata]]:
-    for each in found:
-        if isinstance(each, ContextError) or (uuid is not None and each[1].table_uuid != uuid):
+    for result in found:
+        if isinstance(result, ContextError) or (uuid is not None and result[1].table_uuid != uuid):
             continue
-        if each[1].properties.get("archiver.topic") == topic:
-            yield each
+        if result[1].properties.get("archiver.topic") == topic:
+            yield result
 
 
 def _read(objects: ObjectStore, path: str) -> TableMetadata:

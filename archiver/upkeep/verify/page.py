@@ -25,8 +25,8 @@ def _lines(report: Mapping[str, Any], key_id: str | None) -> Iterator[str]:
     yield ""
     for topic in report["topics"]:
         yield from _topic(topic)
-    for each in report["failed"]:
-        yield from (f"## {each['topic']}", "", f"**Could not be verified.** {_cell(each['error'])}", "")
+    for failure in report["failed"]:
+        yield from (f"## {failure['topic']}", "", f"**Could not be verified.** {_cell(failure['error'])}", "")
 
 
 def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
@@ -50,32 +50,32 @@ def _topic(topic: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     if topic["faults"]:
         yield from ("| fault | where | what |", "|---|---|---|")
-        for each in topic["faults"][:SHOWN]:
-            yield f"| {each['kind']} | {_cell(_place(each))} | {_cell(each['message'])} |"
+        for fault in topic["faults"][:SHOWN]:
+            yield f"| {fault['kind']} | {_cell(_place(fault))} | {_cell(fault['message'])} |"
         yield from _more(topic["faults"])
     for note in topic["notes"]:
         yield f"- {note}"
     if topic["notes"]:
         yield ""
-    for one in topic["partitions"]:
-        yield from _partition(one)
+    for partition in topic["partitions"]:
+        yield from _partition(partition)
 
 
 def _partition(one: Mapping[str, Any]) -> Iterator[str]:
     yield from (f"### Partition {one['partition']}: {one['records']:,} records, up to offset {one['end_offset']}", "")
     if one["proven"]:
         yield from ("| proven offsets | records | digest | by |", "|---|---:|---|---|")
-        for each in one["proven"][:SHOWN]:
-            yield f"| {_span(each)} | {each['rows']:,} | `{each['digest']}` | {each['proof']} |"
+        for entry in one["proven"][:SHOWN]:
+            yield f"| {_span(entry)} | {entry['rows']:,} | `{entry['digest']}` | {entry['proof']} |"
         yield from _more(one["proven"])
     if one["gaps"]:
         counts = Counter[str]()
-        for each in one["gaps"]:
-            counts[each["kind"]] += each["count"]
+        for entry in one["gaps"]:
+            counts[entry["kind"]] += entry["count"]
         yield "Gaps: " + ", ".join(f"{kind} {number:,}" for kind, number in sorted(counts.items()))
         yield from ("", "| gap | offsets | number |", "|---|---|---:|")
-        for each in one["gaps"][:SHOWN]:
-            yield f"| {each['kind']} | {_span(each)} | {each['count']:,} |"
+        for entry in one["gaps"][:SHOWN]:
+            yield f"| {entry['kind']} | {_span(entry)} | {entry['count']:,} |"
         yield from _more(one["gaps"])
 
 

@@ -47,13 +47,13 @@ class FileReading:
 
     def read(self, wanted: Sequence[FileToRead]) -> None:
         """Forgets results of other files."""
-        known = {each.file.path for each in wanted if self._wanted.get(each.file.path) == each}
-        self.results = {path: each for path, each in self.results.items() if path in known}
-        self._wanted = {each.file.path: each for each in wanted}
-        fresh = [each for each in wanted if each.file.path not in self.results]
+        paths = {entry.file.path for entry in wanted if self._wanted.get(entry.file.path) == entry}
+        self.results = {path: entry for path, entry in self.results.items() if path in paths}
+        self._wanted = {entry.file.path: entry for entry in wanted}
+        fresh = [entry for entry in wanted if entry.file.path not in self.results]
         due = fresh if self.state is None else self._unproven(fresh, self.state)
         topic = self.target.topic
-        size = sum(each.file.size_bytes for each in due)
+        size = sum(entry.file.size_bytes for entry in due)
         self.observer(VerifyPlanned(topic=topic, files=len(due), size_bytes=size, resumed=len(fresh) - len(due)))
         if not due:
             return
@@ -62,16 +62,16 @@ class FileReading:
         # What a dead worker or a busy store kept from being read is tried again, at last each file alone.
         if len(again) > _AGAIN_FILES:
             again = self._run(engine, list(_grouped(again, TASK_BYTES, _AGAIN_FILES)))
-        self._run(engine, [(each,) for each in again], is_last=True)
+        self._run(engine, [(entry,) for entry in again], is_last=True)
 
     def _unproven(self, wanted: Sequence[FileToRead], state: VerifyState) -> list[FileToRead]:
-        asked = [each for each in wanted if each in state]
+        asked = [entry for entry in wanted if entry in state]
         with ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="look") as pool:
-            for each, found in zip(asked, pool.map(lambda one: self._proven(one, state), asked), strict=True):
-                if found is not None:
-                    self.results[each.file.path] = found
+            for entry, result in zip(asked, pool.map(lambda file: self._proven(file, state), asked), strict=True):
+                if result is not None:
+                    self.results[entry.file.path] = result
                     self.resumed += 1
-        return [each for each in wanted if each.file.path not in self.results]
+        return [entry for entry in wanted if entry.file.path not in self.results]
 
     def _proven(self, wanted: FileToRead, state: VerifyState) -> VerifiedFile | None:
         try:
@@ -91,24 +91,24 @@ class FileReading:
             files = batches[outcome.index]
             if outcome.result is None:
                 again += files if not is_last else ()
-                for each in files if is_last else ():
-                    self.results[each.file.path] = _unread(each, outcome.error)
+                for entry in files if is_last else ():
+                    self.results[entry.file.path] = _unread(entry, outcome.error)
                 continue
             read: list[tuple[FileToRead, VerifiedFile]] = []
-            for each, result in zip(files, outcome.result, strict=True):
+            for entry, result in zip(files, outcome.result, strict=True):
                 if not is_last and any(fault.kind is FaultKind.UNREADABLE for fault in result.faults):
-                    again.append(each)
+                    again.append(entry)
                     continue
-                self.results[each.file.path] = result
-                read.append((each, result))
+                self.results[entry.file.path] = result
+                read.append((entry, result))
             if self.state is not None:
                 self.state.keep(read)
             self.observer(
                 FilesVerified(
                     topic=self.target.topic,
                     files=len(files),
-                    rows=sum(each.rows for each in outcome.result),
-                    size_bytes=sum(each.size_bytes for each in outcome.result),
+                    rows=sum(entry.rows for entry in outcome.result),
+                    size_bytes=sum(entry.size_bytes for entry in outcome.result),
                 )
             )
         return again
@@ -116,8 +116,8 @@ class FileReading:
     def missing(self) -> list[str]:
         return [
             path
-            for path, each in self.results.items()
-            if any(fault.kind is FaultKind.MISSING_FILE for fault in each.faults)
+            for path, result in self.results.items()
+            if any(fault.kind is FaultKind.MISSING_FILE for fault in result.faults)
         ]
 
 
@@ -128,27 +128,27 @@ class CutIndex:
         for cut in sorted(cuts):
             self._by_partition.setdefault(cut.partition, []).append(cut)
         self._starts = {
-            partition: np.array([each.start_offset for each in those])
-            for partition, those in self._by_partition.items()
+            partition: np.array([item.start_offset for item in group])
+            for partition, group in self._by_partition.items()
         }
         self._ends = {
-            partition: np.array([each.end_offset for each in those]) for partition, those in self._by_partition.items()
+            partition: np.array([item.end_offset for item in group]) for partition, group in self._by_partition.items()
         }
         self._owners = owners
 
     def of(self, file: TableFile) -> tuple[TallyCut, ...]:
         """By manifest bounds and by naming range: either may have been tampered with."""
-        found = set(self._owners.get(file_name(file.path), ()))
-        for partition, those in self._by_partition.items():
+        cuts = set(self._owners.get(file_name(file.path), ()))
+        for partition, group in self._by_partition.items():
             if file.partitions is not None and not file.partitions.low <= partition <= file.partitions.high:
                 continue
             if file.offsets is None:
-                found.update(those)
+                cuts.update(group)
                 continue
             first = int(np.searchsorted(self._ends[partition], file.offsets.low, side="right"))
             last = int(np.searchsorted(self._starts[partition], file.offsets.high, side="right"))
-            found.update(those[first:last])
-        return tuple(sorted(found))
+            cuts.update(group[first:last])
+        return tuple(sorted(cuts))
 
 
 def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ...]]:
@@ -157,7 +157,7 @@ def _tasks(files: Sequence[FileToRead], slots: int) -> list[tuple[FileToRead, ..
     least = _LEAST_BYTES if slots == 1 else 1
     most_bytes = max(least, min(TASK_BYTES, sum(file.file.size_bytes for file in files) // share))
     most_files = max(_LEAST_FILES, min(TASK_FILES, len(files) // share))
-    ordered = sorted(files, key=lambda each: (-each.file.size_bytes, each.file.path))
+    ordered = sorted(files, key=lambda entry: (-entry.file.size_bytes, entry.file.path))
     return list(_grouped(ordered, most_bytes, most_files))
 
 

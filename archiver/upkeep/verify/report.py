@@ -25,7 +25,7 @@ class VerifiedPartition:
 
     @property
     def rows(self) -> int:
-        return sum(each.rows for each in self.proven)
+        return sum(span.rows for span in self.proven)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class VerifiedTopic:
     @property
     def digest(self) -> str:
         """Of all proven records (docs/digest.md)."""
-        return digest_text(sum(int(each.digest, 16) for partition in self.partitions for each in partition.proven))
+        return digest_text(sum(int(span.digest, 16) for partition in self.partitions for span in partition.proven))
 
     @property
     def root(self) -> str:
@@ -76,7 +76,7 @@ class VerifiedTopic:
             topic=self.topic,
             topic_id=self.topic_id,
             partitions={
-                partition.partition: [each.to_json() for each in partition.proven] for partition in self.partitions
+                partition.partition: [span.to_json() for span in partition.proven] for partition in self.partitions
             },
         )
 
@@ -120,28 +120,28 @@ def partitions_of(
     ends: Mapping[int, int], proven: Iterable[Proven], gaps: Iterable[Gap]
 ) -> tuple[VerifiedPartition, ...]:
     by_partition: dict[int, tuple[list[Proven], list[Gap]]] = {partition: ([], []) for partition in ends}
-    for each in proven:
-        by_partition.setdefault(each.partition, ([], []))[0].append(each)
+    for span in proven:
+        by_partition.setdefault(span.partition, ([], []))[0].append(span)
     for gap in gaps:
         by_partition.setdefault(gap.partition, ([], []))[1].append(gap)
     return tuple(
         VerifiedPartition(
             partition=partition,
             end_offset=ends.get(partition, 0),
-            proven=tuple(_joined_proven(those)),
+            proven=tuple(_joined_proven(spans)),
             gaps=tuple(_joined_gaps(holes)),
         )
-        for partition, (those, holes) in sorted(by_partition.items())
+        for partition, (spans, holes) in sorted(by_partition.items())
     )
 
 
 def _joined_proven(proven: Iterable[Proven]) -> Iterable[Proven]:
     last: list[Proven] = []
-    for each in sorted(proven, key=lambda each: each.start_offset):
-        if last and (last[-1].end_offset, last[-1].proof) != (each.start_offset, each.proof):
+    for span in sorted(proven, key=lambda span: span.start_offset):
+        if last and (last[-1].end_offset, last[-1].proof) != (span.start_offset, span.proof):
             yield _sum(last)
             last = []
-        last.append(each)
+        last.append(span)
     if last:
         yield _sum(last)
 
@@ -151,30 +151,30 @@ def _sum(proven: Sequence[Proven]) -> Proven:
         partition=proven[0].partition,
         start_offset=proven[0].start_offset,
         end_offset=proven[-1].end_offset,
-        rows=sum(each.rows for each in proven),
-        digest=digest_text(sum(int(each.digest, 16) for each in proven)),
+        rows=sum(span.rows for span in proven),
+        digest=digest_text(sum(int(span.digest, 16) for span in proven)),
         proof=proven[0].proof,
     )
 
 
 def _joined_gaps(gaps: Iterable[Gap]) -> Iterable[Gap]:
-    ordered = sorted(gaps, key=lambda each: (each.kind, each.start_offset))
-    found: list[Gap] = []
-    for _, those in groupby(ordered, key=lambda each: each.kind):
+    ordered = sorted(gaps, key=lambda gap: (gap.kind, gap.start_offset))
+    merged: list[Gap] = []
+    for _, group in groupby(ordered, key=lambda gap: gap.kind):
         first = True
-        for each in those:
-            if not first and found[-1].end_offset == each.start_offset:
-                found[-1] = Gap(
-                    kind=each.kind,
-                    partition=each.partition,
-                    start_offset=found[-1].start_offset,
-                    end_offset=each.end_offset,
-                    count=found[-1].count + each.count,
+        for gap in group:
+            if not first and merged[-1].end_offset == gap.start_offset:
+                merged[-1] = Gap(
+                    kind=gap.kind,
+                    partition=gap.partition,
+                    start_offset=merged[-1].start_offset,
+                    end_offset=gap.end_offset,
+                    count=merged[-1].count + gap.count,
                 )
             else:
-                found.append(each)
+                merged.append(gap)
             first = False
-    return sorted(found, key=lambda each: (each.start_offset, each.kind))
+    return sorted(merged, key=lambda gap: (gap.start_offset, gap.kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -72,8 +72,8 @@ class VerifySources:
 
     @property
     def mappings(self) -> dict[int, str]:
-        known = dict(self.registry.mappings) if self.registry else {}
-        return known | {schema.version.version: schema.version.mapping for schema in self.journal.schemas}
+        mappings = dict(self.registry.mappings) if self.registry else {}
+        return mappings | {schema.version.version: schema.version.mapping for schema in self.journal.schemas}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,13 +90,13 @@ class SourceFinder:
 
         RegistryNotMigrated or RegistryOutdated if there is no journal and the registry is unreadable.
         """
-        told: dict[str, str] = {}
-        load = self._loader(told)
+        reported: dict[str, str] = {}
+        load = self._loader(reported)
         for left in reversed(range(LOOKS)):
             table = load()
             journal = Journal.of(self.config).of_table(table)
             entries = survey(journal)
-            registry = self._registry(table, told, is_needed=entries.is_empty) if self.asks_registry else None
+            registry = self._registry(table, reported, is_needed=entries.is_empty) if self.asks_registry else None
             later = load()
             is_same = _only_grew(table, later)
             if is_same and (not left or _has_newest(table, entries)):
@@ -107,17 +107,17 @@ class SourceFinder:
                 "Others rewrite the table faster than its journal can be read: run it again when they are done",
                 table=table.topic.table,
             )
-        told["journal"] = "not configured" if journal.folder is None else f"{len(entries.commits)} commits"
+        reported["journal"] = "not configured" if journal.folder is None else f"{len(entries.commits)} commits"
         if journal.folder is not None:
-            told["journal"] += f" in {journal.folder}"
+            reported["journal"] += f" in {journal.folder}"
         if not self.asks_registry:
-            told["registry"] = "not asked"
+            reported["registry"] = "not asked"
         return VerifySources(
             table=table,
             journal=entries,
             has_journal=journal.folder is not None and not entries.is_empty,
             registry=registry,
-            told=told,
+            told=reported,
             reach=later.offsets,
         )
 
@@ -197,14 +197,14 @@ def _only_grew(before: ArchiveTable, after: ArchiveTable) -> bool:
     if before.snapshot_id == after.snapshot_id:
         return True
     later = None if before.snapshot_id is None else since(after.iceberg.metadata, before.snapshot_id)
-    return later is not None and all(keys.RANGES in summary_of(each) for each in later)
+    return later is not None and all(keys.RANGES in summary_of(snapshot) for snapshot in later)
 
 
 def _has_newest(table: ArchiveTable, journal: JournalSurvey) -> bool:
-    known = {commit.commit_id for _, commit in journal.commits}
+    commit_ids = {commit.commit_id for _, commit in journal.commits}
     for snapshot in history(table.iceberg.metadata):
         commit_id = summary_of(snapshot).get(keys.COMMIT_ID)
         if commit_id is not None:
             is_journaled = keys.RANGES in summary_of(snapshot) or keys.REWRITE in summary_of(snapshot)
-            return not known or commit_id in known or not is_journaled
+            return not commit_ids or commit_id in commit_ids or not is_journaled
     return True

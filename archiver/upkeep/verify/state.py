@@ -53,22 +53,22 @@ class VerifyState:
         return state
 
     def find(self, wanted: FileToRead, size_bytes: int, modified_ms: int | None) -> VerifiedFile | None:
-        known = self._known.get(_key(wanted))
+        stored = self._known.get(_key(wanted))
         if (
-            known is None
+            stored is None
             or modified_ms is None
-            or (known[1].size_bytes, known[1].modified_ms) != (size_bytes, modified_ms)
-            or known[0] - modified_ms < SETTLED_MS
+            or (stored[1].size_bytes, stored[1].modified_ms) != (size_bytes, modified_ms)
+            or stored[0] - modified_ms < SETTLED_MS
         ):
             return None
-        return known[1]
+        return stored[1]
 
     def __contains__(self, wanted: FileToRead) -> bool:
         return _key(wanted) in self._known
 
     def keep(self, results: Iterable[tuple[FileToRead, VerifiedFile]]) -> None:
         """Raises nothing if the disk refuses the results."""
-        lines = "".join(self._line(wanted, result) for wanted, result in results if not result.faults)
+        lines = "".join(self._line(file, result) for file, result in results if not result.faults)
         with suppress(OSError):
             os.write(self._descriptor, lines.encode())
 
@@ -102,7 +102,7 @@ class VerifyState:
 def _key(wanted: FileToRead) -> str:
     """A result also depends on delete files and cuts."""
     file = wanted.file
-    deletes = sorted(each.file_path for each in (*file.position_deletes, *file.equality_deletes))
+    deletes = sorted(delete.file_path for delete in (*file.position_deletes, *file.equality_deletes))
     parts = (file.path, file.rows, file.size_bytes, file.partitions, file.offsets, file.latest, deletes, wanted.cuts)
     return blake2b(repr(parts).encode(), digest_size=_SUM_BYTES).hexdigest()
 

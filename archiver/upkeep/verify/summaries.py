@@ -29,47 +29,49 @@ def check_summaries(
     commits: dict[str, JournaledCommit] = {}
     for _, commit in journal.commits:
         if commit.commit_id is not None:
-            known = commits.get(commit.commit_id)
-            commits[commit.commit_id] = commit if known is None else known.joined(commit)
+            earlier = commits.get(commit.commit_id)
+            commits[commit.commit_id] = commit if earlier is None else earlier.joined(commit)
     covered = _covered(journal)
     newest = True
     first = min(commits, default="")
     for snapshot in history(table.iceberg.metadata):
-        told = summary_of(snapshot)
-        commit_id = told.get(keys.COMMIT_ID)
+        summary = summary_of(snapshot)
+        commit_id = summary.get(keys.COMMIT_ID)
         if commit_id is None:
             continue
-        found = commits.get(commit_id)
-        if found is not None:
-            yield from _compared(snapshot, told, found)
+        entry = commits.get(commit_id)
+        if entry is not None:
+            yield from _compared(snapshot, summary, entry)
         elif commit_id == late.commit_id:
             continue
-        elif keys.REFILLED not in told and commit_id >= first and not (newest and is_in_doubt):
-            yield from _absent(snapshot, told, covered)
+        elif keys.REFILLED not in summary and commit_id >= first and not (newest and is_in_doubt):
+            yield from _absent(snapshot, summary, covered)
         newest = False
 
 
 def check_digests(table: ArchiveTable, proven: Sequence[Proven]) -> Iterator[Fault]:
     """Only commits whose records are all proven."""
     by_partition: dict[int, list[Proven]] = {}
-    for each in proven:
-        if each.proof is Proof.DIGEST:
-            by_partition.setdefault(each.partition, []).append(each)
+    for span in proven:
+        if span.proof is Proof.DIGEST:
+            by_partition.setdefault(span.partition, []).append(span)
     for snapshot in history(table.iceberg.metadata):
-        told = summary_of(snapshot)
-        if keys.RANGES not in told or told.get(keys.DIGEST_ALGORITHM) != DIGEST_ALGORITHM or keys.LOST in told:
+        summary = summary_of(snapshot)
+        if keys.RANGES not in summary or summary.get(keys.DIGEST_ALGORITHM) != DIGEST_ALGORITHM or keys.LOST in summary:
             continue
         parts: list[Proven] = []
-        for partition, (start, end) in _spans(told).items():
-            here = by_partition.get(partition, ())
-            inside = [each for each in here if each.start_offset >= start and each.end_offset <= end]
-            if uncovered([(start, end)], [(each.start_offset, each.end_offset) for each in inside]):
+        for partition, (start, end) in _spans(summary).items():
+            candidates = by_partition.get(partition, ())
+            inside = [span for span in candidates if span.start_offset >= start and span.end_offset <= end]
+            if uncovered([(start, end)], [(span.start_offset, span.end_offset) for span in inside]):
                 break  # a rewrite joined these offsets with more, or some of them aren't proven
             parts += inside
         else:
-            found = digest_text(sum(int(part.digest, 16) for part in parts))
-            if found != told.get(keys.DIGEST):
-                yield _fault(snapshot, f"says the digest {told.get(keys.DIGEST)}, its records have {found}: {_ADVICE}")
+            digest = digest_text(sum(int(part.digest, 16) for part in parts))
+            if digest != summary.get(keys.DIGEST):
+                yield _fault(
+                    snapshot, f"says the digest {summary.get(keys.DIGEST)}, its records have {digest}: {_ADVICE}"
+                )
 
 
 def _compared(snapshot: Snapshot, told: Mapping[str, str], commit: JournaledCommit) -> Iterator[Fault]:
@@ -114,11 +116,11 @@ def _absent(
 
 
 def _covered(journal: JournalSurvey) -> dict[int, list[tuple[int, int]]]:
-    found: dict[int, list[tuple[int, int]]] = {}
+    by_partition: dict[int, list[tuple[int, int]]] = {}
     for _, commit in journal.commits:
         for range_ in commit.ranges:
-            found.setdefault(range_.partition, []).append((range_.start_offset, range_.end_offset))
-    return found
+            by_partition.setdefault(range_.partition, []).append((range_.start_offset, range_.end_offset))
+    return by_partition
 
 
 def _spans(told: Mapping[str, str]) -> dict[int, tuple[int, int]]:

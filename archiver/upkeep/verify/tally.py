@@ -53,8 +53,8 @@ class TallyPiece:
         return cls(**{**value, "cut": TallyCut(**value["cut"]), "gaps": gaps})
 
 
-_OF_CUT: Final = tuple(each.name for each in fields(TallyCut))
-_OF_PIECE: Final = tuple(each.name for each in fields(TallyPiece))
+_OF_CUT: Final = tuple(attribute.name for attribute in fields(TallyCut))
+_OF_PIECE: Final = tuple(attribute.name for attribute in fields(TallyPiece))
 
 
 @dataclass(slots=True)
@@ -76,8 +76,8 @@ class _Sum:
             first = int(offsets[0]) - 1 if self.last is None else self.last
             steps = np.diff(offsets, prepend=first)
             self.is_sorted = bool((steps > 0).all())
-            for place in np.flatnonzero(steps > 1)[: LISTED_GAPS - len(self.gaps)].tolist():
-                self.gaps.append((int(offsets[place] - steps[place]) + 1, int(offsets[place])))
+            for index in np.flatnonzero(steps > 1)[: LISTED_GAPS - len(self.gaps)].tolist():
+                self.gaps.append((int(offsets[index] - steps[index]) + 1, int(offsets[index])))
         self.last = int(offsets[-1])
 
 
@@ -94,10 +94,10 @@ class Tally:
     def add(self, records: pa.RecordBatch) -> RecordDigest:
         """Return the digest of all records, which have the columns of a replay."""
         partitions, offsets = (_numbers(records.column(name)) for name in ("partition", "offset"))
-        place = self._only_place(partitions, offsets)
-        if place is not None:
+        index = self._only_place(partitions, offsets)
+        if index is not None:
             total = RecordDigest.of_seen(records)
-            self._sums.setdefault((place, -1), _Sum()).add(offsets, total)
+            self._sums.setdefault((index, -1), _Sum()).add(offsets, total)
             return total
         total = RecordDigest()
         keys = self._keys(partitions, offsets)
@@ -115,14 +115,14 @@ class Tally:
             if start == end:
                 continue
             digest = RecordDigest.of_seen(records.slice(start, end - start))
-            place = int(keys[start])
-            known = self._sums.setdefault((place, int(partitions[start]) if place < 0 else -1), _Sum())
-            known.add(offsets[start:end], digest)
+            index = int(keys[start])
+            entry = self._sums.setdefault((index, int(partitions[start]) if index < 0 else -1), _Sum())
+            entry.add(offsets[start:end], digest)
             total += digest
         return total
 
     def pieces(self) -> tuple[TallyPiece, ...]:
-        return tuple(self._piece(place, partition, each) for (place, partition), each in sorted(self._sums.items()))
+        return tuple(self._piece(index, partition, entry) for (index, partition), entry in sorted(self._sums.items()))
 
     def _piece(self, place: int, partition: int, counted: _Sum) -> TallyPiece:
         is_outside = place < 0
@@ -145,31 +145,31 @@ class Tally:
     def _only_place(self, partitions: npt.NDArray[np.signedinteger], offsets: Numbers) -> int | None:
         if not len(partitions) or (partitions != partitions[0]).any():
             return None
-        found = self._places.get(int(partitions[0]))
-        if found is None:
+        bounds = self._places.get(int(partitions[0]))
+        if bounds is None:
             return None
-        first, starts, ends = found
-        place = int(np.searchsorted(starts, offsets.min(), side="right")) - 1
-        return first + place if place >= 0 and offsets.max() < ends[place] else None
+        first, starts, ends = bounds
+        index = int(np.searchsorted(starts, offsets.min(), side="right")) - 1
+        return first + index if index >= 0 and offsets.max() < ends[index] else None
 
     def _keys(self, partitions: npt.NDArray[np.signedinteger], offsets: Numbers) -> Numbers:
         """The cut index of each record; negative, by partition, if outside."""
         keys: Numbers = -1 - np.maximum(partitions, -1).astype(np.int64) - 1
-        found = np.unique(partitions) if len(partitions) else ()
-        for partition in found:
+        present = np.unique(partitions) if len(partitions) else ()
+        for partition in present:
             if int(partition) not in self._places:
                 continue
             first, starts, ends = self._places[int(partition)]
-            here = partitions == partition
-            places = np.searchsorted(starts, offsets[here], side="right") - 1
-            inside = (places >= 0) & (offsets[here] < ends[np.maximum(places, 0)])
-            keys[here] = np.where(inside, places + first, keys[here])
+            mask = partitions == partition
+            places = np.searchsorted(starts, offsets[mask], side="right") - 1
+            inside = (places >= 0) & (offsets[mask] < ends[np.maximum(places, 0)])
+            keys[mask] = np.where(inside, places + first, keys[mask])
         return keys
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[Any]:
-    found: npt.NDArray[Any] = (column.fill_null(-1) if column.null_count else column).to_numpy(zero_copy_only=False)
-    return found
+    values: npt.NDArray[Any] = (column.fill_null(-1) if column.null_count else column).to_numpy(zero_copy_only=False)
+    return values
 
 
 def sum_of(pieces: Iterable[TallyPiece]) -> tuple[int, str]:
@@ -182,10 +182,10 @@ def sum_of(pieces: Iterable[TallyPiece]) -> tuple[int, str]:
 
 def _by_partition(cuts: Sequence[TallyCut]) -> Iterator[tuple[int, int, int]]:
     start = 0
-    for place in range(1, len(cuts) + 1):
-        if place == len(cuts) or cuts[place].partition != cuts[start].partition:
-            yield cuts[start].partition, start, place
-            start = place
+    for index in range(1, len(cuts) + 1):
+        if index == len(cuts) or cuts[index].partition != cuts[start].partition:
+            yield cuts[start].partition, start, index
+            start = index
 
 
 def _edges(cuts: Sequence[TallyCut]) -> tuple[Numbers, Numbers]:

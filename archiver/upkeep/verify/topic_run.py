@@ -82,11 +82,13 @@ class TopicVerification:
                     break
                 sources = self.finder.find()  # files were rewritten and removed while they were read
             assert reading is not None
-            found = plan.judge(reading)
-            faults = [*self._told_of(sources), *plan.faults, *_of_files(reading), *found.faults]
-            faults += check_digests(sources.table, found.whole)
-            compared, more, notes = self._compare(log, plan, reading, found)
-            report = self._report(sources, plan, reading, found, faults=[*faults, *more], notes=notes, rows=compared)
+            judgement = plan.judge(reading)
+            faults = [*self._told_of(sources), *plan.faults, *_of_files(reading), *judgement.faults]
+            faults += check_digests(sources.table, judgement.whole)
+            compared, more, notes = self._compare(log, plan, reading, judgement)
+            report = self._report(
+                sources, plan, reading, judgement, faults=[*faults, *more], notes=notes, rows=compared
+            )
             if state is not None:
                 state.finish()
         return _timed(report, time.monotonic() - started)
@@ -103,15 +105,15 @@ class TopicVerification:
             return Fault(kind=FaultKind.KAFKA, message=f"nothing was compared with the brokers: {error}")
 
     def _told_of(self, sources: VerifySources) -> list[Fault]:
-        found = []
+        faults = []
         try:
             check_lineage(sources.table)
         except RolledBack as error:
-            found.append(Fault(kind=FaultKind.HISTORY, message=str(error)))
+            faults.append(Fault(kind=FaultKind.HISTORY, message=str(error)))
         except TableError as error:
-            found.append(Fault(kind=FaultKind.HISTORY, message=str(error)))
+            faults.append(Fault(kind=FaultKind.HISTORY, message=str(error)))
         if sources.journal.is_empty and sources.registry is not None and sources.registry.journaled:
-            found.append(
+            faults.append(
                 Fault(
                     kind=FaultKind.JOURNAL,
                     message="the journal has nothing of this table, though it was written before: its objects were"
@@ -121,8 +123,8 @@ class TopicVerification:
             )
         if sources.has_journal:
             is_in_doubt = sources.registry is not None and sources.registry.is_in_doubt
-            found += check_summaries(sources.table, sources.journal, is_in_doubt=is_in_doubt, late=late_entry(sources))
-        return found
+            faults += check_summaries(sources.table, sources.journal, is_in_doubt=is_in_doubt, late=late_entry(sources))
+        return faults
 
     def _compare(
         self, log: kafka.LogState | Fault | None, plan: _Plan, reading: FileReading, found: Judgement
@@ -154,7 +156,7 @@ class TopicVerification:
             )
         if is_retired:
             notes.append("Kafka's retention removed records while they were compared")
-        beyond = sum(each.rows for each in found.proven) - rows
+        beyond = sum(span.rows for span in found.proven) - rows
         if beyond > 0:
             notes.append(f"{beyond} proven records weren't compared: the log lost them, or others of their range")
         return rows, faults, notes
@@ -173,27 +175,27 @@ class TopicVerification:
         table = sources.table
         for fault in faults:
             self.observer(FaultFound(topic=table.topic.topic, fault=fault))
-        told = [*notes, *filter(None, [plan.doubt])]
+        remarks = [*notes, *filter(None, [plan.doubt])]
         if not self.choice.is_all:
-            told.append(f"only {len(plan.selected)} of {len(plan.evidence.ranges)} ranges were to be read")
+            remarks.append(f"only {len(plan.selected)} of {len(plan.evidence.ranges)} ranges were to be read")
         if reading.resumed:
-            told.append(
+            remarks.append(
                 f"{reading.resumed} files were read by an earlier run that didn't end. They weren't read again, for"
                 " their size and time of change are the same (--fresh reads all)"
             )
         if self.config.archive.journal is not None and sources.journal.is_empty:
-            told.append("the journal is configured and empty: nothing was held against it")
+            remarks.append("the journal is configured and empty: nothing was held against it")
         if found.moved_rows:
-            told.append(f"{found.moved_rows} proven records are in files that others wrote")
-        by_count = sum(each.rows for each in found.proven if each.proof is Proof.COUNT)
+            remarks.append(f"{found.moved_rows} proven records are in files that others wrote")
+        by_count = sum(span.rows for span in found.proven if span.proof is Proof.COUNT)
         if by_count:
-            told.append(f"of {by_count} records only their number is proven: no digest of them is known")
-        if others := done_by_others(table.iceberg):
-            told.append(f"others changed the table: {'; '.join(others)}")
+            remarks.append(f"of {by_count} records only their number is proven: no digest of them is known")
+        if changes := done_by_others(table.iceberg):
+            remarks.append(f"others changed the table: {'; '.join(changes)}")
         if sources.has_journal and (late := late_entry(sources).commit_id) is not None:
-            told.append(f"the journal has no entry of the newest commit {late} yet: the next run writes it")
+            remarks.append(f"the journal has no entry of the newest commit {late} yet: the next run writes it")
         if sources.registry is not None and sources.registry.is_in_doubt:
-            told.append("a commit is in doubt or not recorded yet: the registry wasn't held against the journal")
+            remarks.append("a commit is in doubt or not recorded yet: the registry wasn't held against the journal")
         return VerifiedTopic(
             topic=table.topic.topic,
             table=table.topic.table,
@@ -204,7 +206,7 @@ class TopicVerification:
             sources=sources.told,
             partitions=partitions_of(plan.evidence.ends, found.proven, found.gaps),
             faults=tuple(faults),
-            notes=tuple(told),
+            notes=tuple(remarks),
             files=len(reading.results),
             size_bytes=sum(result.size_bytes for result in reading.results.values()),
             resumed_files=reading.resumed,
@@ -240,14 +242,14 @@ class _Plan:
             matching = MatchingRanges.find(archive, run.choice.selection, evidence.ranges)
             selected &= matching.places
         borders = dict(log.starts) if log is not None else {}
-        cuts = {place: _cuts(evidence.ranges[place], borders) for place in sorted(selected)}
+        cuts = {number: _cuts(evidence.ranges[number], borders) for number in sorted(selected)}
         index = _index(evidence.ranges, cuts)
-        wanted = tuple(FileToRead(file=file, cuts=index.of(file)) for file in files)
+        candidates = tuple(FileToRead(file=file, cuts=index.of(file)) for file in files)
         return cls(
             snapshot_id=table.snapshot_id,
             evidence=evidence,
             files=files,
-            wanted=wanted if run.choice.is_all else tuple(each for each in wanted if each.cuts),
+            wanted=candidates if run.choice.is_all else tuple(entry for entry in candidates if entry.cuts),
             cuts=cuts,
             selected=selected,
             doubt=None if matching is None else matching.doubt,
@@ -259,7 +261,7 @@ class _Plan:
         return Judge(self.evidence, files, reading.results, selected=self.selected).judge(self.cuts)
 
     def proven_cuts(self, reading: FileReading, found: Judgement) -> list[kafka.ProvenCut]:
-        whole = {(each.partition, each.start_offset) for each in found.whole}
+        whole = {(span.partition, span.start_offset) for span in found.whole}
         pieces = defaultdict(list)
         for path, result in reading.results.items():
             for piece in result.pieces:
@@ -267,16 +269,16 @@ class _Plan:
                     pieces[piece.cut].append((path, piece))
         files = {file.path: file for file in self.files}
         cuts = []
-        for place, those in self.cuts.items():
-            one = self.evidence.ranges[place].range
-            is_empty = not (one.rows or one.lost or gone_of(one))
-            if (one.partition, one.start_offset) not in whole and not is_empty:
+        for index, group in self.cuts.items():
+            range_ = self.evidence.ranges[index].range
+            is_empty = not (range_.rows or range_.lost or gone_of(range_))
+            if (range_.partition, range_.start_offset) not in whole and not is_empty:
                 continue
-            for cut in those:
+            for cut in group:
                 rows, digest = sum_of(piece for _, piece in pieces[cut])
-                held = sorted(((piece.low, path) for path, piece in pieces[cut]))
-                there = tuple(files[path] for _, path in held)
-                cuts.append(kafka.ProvenCut(cut=cut, rows=rows, digest=digest, files=there))
+                ordered = sorted(((piece.low, path) for path, piece in pieces[cut]))
+                table_files = tuple(files[path] for _, path in ordered)
+                cuts.append(kafka.ProvenCut(cut=cut, rows=rows, digest=digest, files=table_files))
         return cuts
 
 
@@ -287,7 +289,7 @@ def _with_footers(
     objects = ObjectStore.of_table(sources.table.iceberg)
     claims = {}
     for file in files:
-        if not any(_touches(file, partition, those) for partition, those in spans.items()):
+        if not any(_touches(file, partition, ranges) for partition, ranges in spans.items()):
             continue
         try:
             with formats.named(file.format, file.path).open(objects, file.path) as reader:
@@ -308,15 +310,15 @@ def _broken(manifests: Mapping[str, StorageError]) -> Iterator[Fault]:
 
 
 def _unlisted(evidence: Evidence, listed: TableFiles, formats: SegmentFormats) -> Iterator[TableFile]:
-    held = {
+    recorded = {
         stored.file.path: stored.file
         for range_ in evidence.ranges
         for stored in range_.range.files
         if stored.file is not None and stored.file.format == formats.written.name
     }
-    known = listed.named(held.keys())
-    for path, file in sorted(held.items()):
-        if path not in known:
+    present = listed.named(recorded.keys())
+    for path, file in sorted(recorded.items()):
+        if path not in present:
             yield TableFile(
                 path=path,
                 format=file.format,
@@ -331,51 +333,55 @@ def _unlisted(evidence: Evidence, listed: TableFiles, formats: SegmentFormats) -
 
 
 def _touches(file: TableFile, partition: int, spans: Iterable[tuple[int, int]]) -> bool:
-    held, at = file.partitions, file.offsets
-    if held is not None and not held.low <= partition <= held.high:
+    partitions, at = file.partitions, file.offsets
+    if partitions is not None and not partitions.low <= partition <= partitions.high:
         return False
     return at is None or any(at.low < end and start <= at.high for start, end in spans)
 
 
 def _cuts(claimed: ClaimedRange, borders: Mapping[int, int]) -> tuple[TallyCut, ...]:
     """Cut at the start of the log, at the partition's first offset, and around accepted offsets."""
-    one = claimed.range
-    inner = {borders.get(one.partition, 0), claimed.first_offset, *chain.from_iterable(claimed.accepted)}
-    edges = {one.start_offset, one.end_offset, *(edge for edge in inner if one.start_offset < edge < one.end_offset)}
+    range_ = claimed.range
+    inner = {borders.get(range_.partition, 0), claimed.first_offset, *chain.from_iterable(claimed.accepted)}
+    edges = {
+        range_.start_offset,
+        range_.end_offset,
+        *(edge for edge in inner if range_.start_offset < edge < range_.end_offset),
+    }
     pairs = pairwise(sorted(edges))
-    return tuple(TallyCut(partition=one.partition, start_offset=start, end_offset=end) for start, end in pairs)
+    return tuple(TallyCut(partition=range_.partition, start_offset=start, end_offset=end) for start, end in pairs)
 
 
 def _index(ranges: Sequence[ClaimedRange], cuts: Mapping[int, Sequence[TallyCut]]) -> CutIndex:
     owners: dict[str, list[TallyCut]] = defaultdict(list)
-    for place, those in cuts.items():
-        for path in ranges[place].range.paths:
-            owners[file_name(path)] += those
-    return CutIndex([each for cut in cuts.values() for each in cut], owners)
+    for index, group in cuts.items():
+        for path in ranges[index].range.paths:
+            owners[file_name(path)] += group
+    return CutIndex([piece for cut in cuts.values() for piece in cut], owners)
 
 
 def _counts(table: ArchiveTable, files: TableFiles) -> list[Fault]:
     snapshot = table.iceberg.current_snapshot()
     if snapshot is None:
         return []
-    listed = [each for each in manifests_of(table.iceberg, snapshot) if each.content.value == 0]
-    rows = sum((each.added_rows_count or 0) + (each.existing_rows_count or 0) for each in listed)
-    count = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in listed)
-    held = pc.sum(files.columns[ROWS]).as_py() or 0
-    if (rows, count) == (held, len(files)):
+    listed = [manifest for manifest in manifests_of(table.iceberg, snapshot) if manifest.content.value == 0]
+    rows = sum((manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0) for manifest in listed)
+    count = sum((manifest.added_files_count or 0) + (manifest.existing_files_count or 0) for manifest in listed)
+    total = pc.sum(files.columns[ROWS]).as_py() or 0
+    if (rows, count) == (total, len(files)):
         return []
     return [
         Fault(
             kind=FaultKind.MANIFEST,
             message=f"the manifest list counts {count} files with {rows} rows, its manifests have {len(files)} with"
-            f" {held}: one of them was changed; restore it from a backup",
+            f" {total}: one of them was changed; restore it from a backup",
             file=snapshot.manifest_list,
         )
     ]
 
 
 def _of_files(reading: FileReading) -> list[Fault]:
-    return [fault for _, each in sorted(reading.results.items()) for fault in each.faults]
+    return [fault for _, result in sorted(reading.results.items()) for fault in result.faults]
 
 
 def _target(sources: VerifySources, formats: SegmentFormats) -> VerifyTarget:

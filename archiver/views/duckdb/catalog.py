@@ -65,8 +65,8 @@ def _storage_secret(properties: Mapping[str, str]) -> dict[str, str] | None:
     }
     secret = {"TYPE": "s3", **{key: properties[name] for name, key in names.items() if name in properties}}
     if endpoint := properties.get("s3.endpoint"):
-        place = urlsplit(endpoint)
-        secret |= {"ENDPOINT": place.netloc, "USE_SSL": str(place.scheme == "https").lower()}
+        address = urlsplit(endpoint)
+        secret |= {"ENDPOINT": address.netloc, "USE_SSL": str(address.scheme == "https").lower()}
         if properties.get("s3.force-virtual-addressing", "false") != "true":
             secret["URL_STYLE"] = "path"
     return secret

@@ -50,14 +50,14 @@ def register(
     for topic in topics or tables.topics():
         table = tables.load(topic)
         view = view_of(tuple(table.name()), table.metadata, rows=rows, choice=choice)
-        place = Place(catalog=catalog, name=name or view.default_name, temporary=temporary)
-        if place.name in statements:
+        target = Place(catalog=catalog, name=name or view.default_name, temporary=temporary)
+        if target.name in statements:
             raise ConfigError(
                 "two topics would have one view: register them one by one, each with a `name`", topic=topic
             )
-        statements[place.name] = statement(view, dialect_of(QueryEngine.DUCKDB), place)
-    for each in statements.values():
-        connection.execute(each)
+        statements[target.name] = statement(view, dialect_of(QueryEngine.DUCKDB), target)
+    for sql in statements.values():
+        connection.execute(sql)
     return tuple(statements)
 
 

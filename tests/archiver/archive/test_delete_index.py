@@ -72,8 +72,8 @@ def test_equality_deletes_without_a_partition_are_for_all() -> None:
 
 def test_position_deletes_that_name_their_file_are_for_it_alone() -> None:
     mine = position_deletes("mine", [1], of=(ORDERS, ORDERS))
-    other = position_deletes("other", [1], of=("file:///data/z.parquet", "file:///data/z.parquet"))
-    positions = index(entry(other, 5), entry(mine, 5)).positions(ORDERS, 1, BY_DAY, MONDAY)
+    theirs = position_deletes("other", [1], of=("file:///data/z.parquet", "file:///data/z.parquet"))
+    positions = index(entry(theirs, 5), entry(mine, 5)).positions(ORDERS, 1, BY_DAY, MONDAY)
     assert paths(positions) == ["mine"]
 
 

@@ -18,7 +18,7 @@ ROWS = 40
 
 def ids_of(field: pa.Field) -> list[tuple[str, str]]:
     kind = field.type
-    children = [kind.field(place) for place in range(kind.num_fields)] if pa.types.is_nested(kind) else []
+    children = [kind.field(index) for index in range(kind.num_fields)] if pa.types.is_nested(kind) else []
     named = (field.metadata or {}).get(b"PARQUET:field_id")
     below = [pair for child in children for pair in ids_of(child)]
     return [(field.name, named.decode()), *below] if named else below
@@ -47,11 +47,11 @@ def test_decoded_values_are_kept() -> None:
             "double": number,
             "float": number,
             "unsigned": Decimal(2**64 - 1),
-            "tags": ["a\x00b", ""] if place % 2 else [],
-            "blob": b"\x00\xff" * (place % 3),
-            "below": {"region": "日本"} if place % 3 else None,
+            "tags": ["a\x00b", ""] if index % 2 else [],
+            "blob": b"\x00\xff" * (index % 3),
+            "below": {"region": "日本"} if index % 3 else None,
         }
-        for place, number in enumerate([1.5, float("nan"), -0.0, 0.0, 0.0, -0.0] * 5)
+        for index, number in enumerate([1.5, float("nan"), -0.0, 0.0, 0.0, -0.0] * 5)
     ]
     schema = pa.schema([column("val", pa.struct(fields), 2)])
     table = pa.Table.from_pylist([*({"val": row} for row in rows), {"val": None}], schema=schema)

@@ -28,9 +28,9 @@ def make_anew(lake: Lake, archive: Any, folder: Path, *, drop: bool = False) -> 
     if drop:
         for file in lake.files():
             Path(file.file_path.removeprefix("file://")).unlink()
-    other = Lake(folder, archive.rows)
-    fill(other, archive, range(20), b"other")
-    lake.metadata = other.metadata
+    replacement = Lake(folder, archive.rows)
+    fill(replacement, archive, range(20), b"other")
+    lake.metadata = replacement.metadata
 
 
 def test_a_table_made_anew_is_named_at_the_next_refresh(lake: Lake, archive: Any, tmp_path: Path) -> None:

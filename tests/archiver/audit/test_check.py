@@ -55,13 +55,13 @@ def test_an_entry_that_is_no_entry_is_damaged(written: Written) -> None:
 
 
 def test_a_checkpoint_by_another_key_is_not_trusted(written: Written, tmp_path: Path) -> None:
-    other = SigningKey.generate(tmp_path / "other", tmp_path / "other.pub")
-    assert kinds(written, other) == ["signature"]
+    other_key = SigningKey.generate(tmp_path / "other", tmp_path / "other.pub")
+    assert kinds(written, other_key) == ["signature"]
     assert kinds(written) == []
-    written.signing = other
+    written.signing = other_key
     written.add(appended(1))
     written.sign()
-    assert kinds(written, other) == ["signature", "checkpoint"]
+    assert kinds(written, other_key) == ["signature", "checkpoint"]
 
 
 def test_nothing_is_signed_over_entries_that_were_changed(written: Written) -> None:
@@ -79,12 +79,12 @@ def test_the_digest_of_the_table_follows_rewrites(tmp_path: Path) -> None:
     trail = Written.begin(tmp_path / "made")
     first, second = appended(1), appended(2)
     trail.add(Began(is_new=True), first, second)
-    (one,), (other,) = first.ranges[0].files, second.ranges[0].files
-    both = replace(one, path="s3://lake/both.parquet", rows=20, digest=f"{3:032x}")
-    trail.add(Rewrote(rewrite=rewrite("compact", (one.path, other.path), both)))
+    (first_file,), (second_file,) = first.ranges[0].files, second.ranges[0].files
+    both = replace(first_file, path="s3://lake/both.parquet", rows=20, digest=f"{3:032x}")
+    trail.add(Rewrote(rewrite=rewrite("compact", (first_file.path, second_file.path), both)))
     assert trail.head.digest == f"{3:032x}"
-    trail.add(Rewrote(rewrite=rewrite("retire", (both.path,), replace(one, path="s3://lake/left.parquet"), retired=10),
-                      old_digest=both.digest))  # fmt: skip
+    left = replace(first_file, path="s3://lake/left.parquet")
+    trail.add(Rewrote(rewrite=rewrite("retire", (both.path,), left, retired=10), old_digest=both.digest))
     assert trail.head.digest == f"{1:032x}"
     report = checked(trail.path, [])
     assert (report.is_whole, report.digest) == (True, f"{1:032x}")

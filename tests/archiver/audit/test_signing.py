@@ -56,13 +56,13 @@ def test_a_changed_document_is_found(tmp_path: Path, changed: dict[str, object])
 def test_changed_signature_key_or_algorithm_is_found(tmp_path: Path) -> None:
     signing, public = keys_in(tmp_path)
     (tmp_path / "other").mkdir()
-    _, other = keys_in(tmp_path / "other")
+    _, other_key = keys_in(tmp_path / "other")
     signature = signing.sign(DOCUMENT)
     flipped = Signature(key_id=signature.key_id, value=signature.value[:-1] + bytes([signature.value[-1] ^ 1]))
     with pytest.raises(SignatureInvalid, match="was changed"):
         public.check(DOCUMENT, flipped)
     with pytest.raises(SignatureInvalid, match="another key"):
-        other.check(DOCUMENT, signature)
+        other_key.check(DOCUMENT, signature)
     with pytest.raises(SignatureInvalid, match="algorithm"):
         public.check(DOCUMENT, Signature(key_id=public.id, value=signature.value, algorithm="rot13"))
     with pytest.raises(SignatureInvalid, match="incomplete"):
@@ -82,8 +82,8 @@ def test_what_is_no_key_is_refused_with_its_file(tmp_path: Path) -> None:
     locked = Ed25519PrivateKey.generate().private_bytes(
         Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"secret")
     )
-    other = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    for number, data in enumerate((b"", b"no key", locked, other)):
+    curve_key = generate_private_key(SECP256R1()).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    for number, data in enumerate((b"", b"no key", locked, curve_key)):
         path = tmp_path / f"{number}.pem"
         path.write_bytes(data)
         with pytest.raises(ConfigError, match="no Ed25519 private key") as raised:

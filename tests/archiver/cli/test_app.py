@@ -102,7 +102,7 @@ MUST_SAY = {
 def invocation(words: tuple[str, ...], config: Path) -> list[str]:
     command = COMMANDS[words]
     asked = [param.name for param in command.params if param.param_type_name == "argument" and param.nargs == 1]
-    given = [ARGUMENTS[each] for each in asked if each in ARGUMENTS]
+    given = [ARGUMENTS[action] for action in asked if action in ARGUMENTS]
     return [*words, *given, *MUST_SAY.get(words, ()), "--config", str(config)]
 
 
@@ -116,7 +116,7 @@ def test_every_command_exits_with_2_without_a_configuration(tmp_path: Path, word
     assert "nowhere.toml" in done.stderr
 
 
-NEED_A_JOURNAL = {("journal", "sum"), *(("audit", each) for each in ("show", "check", "checkpoint", "export"))}
+NEED_A_JOURNAL = {("journal", "sum"), *(("audit", action) for action in ("show", "check", "checkpoint", "export"))}
 NEED_A_PASSWORD = {("users", "add"), ("users", "password")}
 STOPPED_BEFORE_SERVERS = {("init",), ("check",), ("reprocess",), ("hold",), *NEED_A_JOURNAL, *NEED_A_PASSWORD}
 """Three need other arguments; a topic without a schema can't be decoded again; without a journal there is neither a
@@ -226,10 +226,10 @@ def test_ctrl_c_exits_with_130_in_other_commands_too(config: Path, command: list
         run = [sys.executable, "-c", "from archiver.cli import main; main()", *command, "--config", str(config)]
         with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             silent.settimeout(60)
-            held = silent.accept()[0]
+            connection = silent.accept()[0]
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=60)
-            held.close()
+            connection.close()
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
 

@@ -27,10 +27,10 @@ def written(tmp_path: Path) -> Written:
     for act in done:
         if isinstance(act, Appended):
             journal.keep_commit(str(act.commit_id), act.ranges)
-    place = tmp_path / "journal" / "audit" / "kafka.orders" / str(UUID_)
-    place.parent.mkdir(parents=True)
-    trail.path.rename(place)
-    trail.path = place
+    path = tmp_path / "journal" / "audit" / "kafka.orders" / str(UUID_)
+    path.parent.mkdir(parents=True)
+    trail.path.rename(path)
+    trail.path = path
     (tmp_path / "archiver.toml").write_text(
         f"""
         kafka."bootstrap.servers" = "127.0.0.1:1"
@@ -56,9 +56,9 @@ def test_a_check_needs_no_server(tmp_path: Path, written: Written) -> None:
     assert done.exit_code == 0, done.output
     (trail,) = json.loads(done.stdout)["trails"]
     assert (trail["topic"], trail["entries"], trail["signed"], trail["unsigned"]) == ("orders", 7, 6, 1)
-    told = run(tmp_path, "check", "orders", "-k", key, json=False)
-    assert "orders: 7 entries, 6 signed until 20" in told.stdout
-    assert "nobody could see if the 1 after them had once been more" in " ".join(told.stdout.split())
+    shown = run(tmp_path, "check", "orders", "-k", key, json=False)
+    assert "orders: 7 entries, 6 signed until 20" in shown.stdout
+    assert "nobody could see if the 1 after them had once been more" in " ".join(shown.stdout.split())
 
 
 def test_a_commit_that_the_journal_lost_is_named(tmp_path: Path, written: Written) -> None:
@@ -69,8 +69,8 @@ def test_a_commit_that_the_journal_lost_is_named(tmp_path: Path, written: Writte
     (problem,) = json.loads(done.stdout)["trails"][0]["problems"]
     assert problem["kind"] == "unjournaled"
     assert commits[1].stem.removeprefix("commit-") in problem["text"]
-    for each in (commits[0], *commits[2:]):
-        each.unlink()
+    for commit in (commits[0], *commits[2:]):
+        commit.unlink()
     (problem,) = json.loads(run(tmp_path, "check").stdout)["trails"][0]["problems"]
     assert "has none of the 5 commits" in problem["text"]
 
@@ -116,8 +116,8 @@ def test_entries_are_shown_and_selected(tmp_path: Path, written: Written) -> Non
     shown = run(tmp_path, "show", "orders", "--act", "append", "--limit", "2", "--from", "2020-01-01")
     assert [json.loads(line)["entry"]["seq"] for line in shown.stdout.splitlines()] == [6, 7]
     assert run(tmp_path, "show", "orders", "--to", "2020-01-01").stdout == ""
-    told = run(tmp_path, "show", "orders", json=False)
-    assert "ops@example.com on one" in " ".join(told.stdout.split())
+    output = run(tmp_path, "show", "orders", json=False)
+    assert "ops@example.com on one" in " ".join(output.stdout.split())
     assert run(tmp_path, "show", "orders", "--from", "yesterday").exit_code == 2
 
 

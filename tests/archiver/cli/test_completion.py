@@ -29,8 +29,8 @@ def test_there_is_a_script_for_each_shell(shell: str) -> None:
 @pytest.mark.parametrize("shell", WORDS)
 def test_the_script_is_told_the_commands(shell: str) -> None:
     done = run_elsewhere([COMMAND], {"_ARCHIVER_COMPLETE": f"complete_{shell}", **WORDS[shell]})
-    found = {name for name in ("replay", "reprocess", "reconcile", "refill", "registry") if name in done.stdout}
-    assert found == {"replay", "reprocess", "reconcile", "refill", "registry"}
+    commands = {name for name in ("replay", "reprocess", "reconcile", "refill", "registry") if name in done.stdout}
+    assert commands == {"replay", "reprocess", "reconcile", "refill", "registry"}
     assert "archive " not in done.stdout
 
 

@@ -22,10 +22,10 @@ UUID_ = UUID(int=7)
 @pytest.fixture
 def journal(tmp_path: Path) -> TableJournal:
     root = tmp_path / "journal"
-    place = root / "kafka.orders" / str(UUID_)
-    place.parent.mkdir(parents=True)
+    folder = root / "kafka.orders" / str(UUID_)
+    folder.parent.mkdir(parents=True)
     made = old_journal(tmp_path / "made")
-    (tmp_path / "made" / "table").rename(place)
+    (tmp_path / "made" / "table").rename(folder)
     (root / "audit" / "kafka.orders" / str(UUID_)).mkdir(parents=True)
     (root / "kafka.orders" / "notes").mkdir()
     (tmp_path / "archiver.toml").write_text(
@@ -38,7 +38,7 @@ def journal(tmp_path: Path) -> TableJournal:
         topics.other = {{}}
         """
     )
-    return replace(made, folder=place.as_uri())
+    return replace(made, folder=folder.as_uri())
 
 
 def run(tmp_path: Path, *arguments: str) -> Result:
@@ -69,9 +69,9 @@ def test_what_fails_is_told_and_the_exit_code_is_1(tmp_path: Path, journal: Tabl
     assert failed.exit_code == 1
     (line,) = map(json.loads, failed.stdout.splitlines())
     assert line["error"]["kind"] == "BadSegment"
-    told = run(tmp_path, "--no-json")
-    assert told.exit_code == 1
-    assert "can't be read" in told.output
+    result = run(tmp_path, "--no-json")
+    assert result.exit_code == 1
+    assert "can't be read" in result.output
 
 
 @pytest.mark.parametrize(

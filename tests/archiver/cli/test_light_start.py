@@ -105,9 +105,9 @@ def test_short_commands_load_what_they_need(config: Path, arguments: list[str], 
 
 
 def test_an_archive_job_starts_without_pandas(config: Path) -> None:
-    found = loaded(as_process(["archive", "--once", "--config", str(config)]))
-    assert {"pyspark", "psycopg"} <= found
-    assert "pandas" not in found
+    modules = loaded(as_process(["archive", "--once", "--config", str(config)]))
+    assert {"pyspark", "psycopg"} <= modules
+    assert "pandas" not in modules
 
 
 def test_the_version_is_told_without_what_it_is_of() -> None:

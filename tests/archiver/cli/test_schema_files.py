@@ -38,9 +38,9 @@ def diff(*arguments: str | Path, message: str = "shop.M") -> Result:
 def broken(old: Path, new: Path, fields: str, *options: str) -> list[str]:
     new.write_text(text(fields))
     done = diff("--from", old, "--to", new, "--check", *options)
-    found = json.loads(done.stdout)
-    rules = [each["rule"] for each in found["broken"]]
-    assert (done.exit_code, found["compatible"]) == (1 if rules else 0, not rules)
+    report = json.loads(done.stdout)
+    rules = [change["rule"] for change in report["broken"]]
+    assert (done.exit_code, report["compatible"]) == (1 if rules else 0, not rules)
     return rules
 
 
@@ -69,9 +69,9 @@ def test_a_rule_may_be_allowed(files: tuple[Path, Path]) -> None:
 def test_a_message_that_is_cut_from_now_on(files: tuple[Path, Path]) -> None:
     old, new = files
     new.write_text(text(FIRST, recursive=True))
-    found = json.loads(diff("--from", old, "--to", new).stdout)
-    assert [cut.split()[0] for cut in found["cuts"]] == ["val.inner.again"]
-    assert (found["from"], found["to"], found["message"]) == (str(old), str(new), "shop.M")
+    report = json.loads(diff("--from", old, "--to", new).stdout)
+    assert [cut.split()[0] for cut in report["cuts"]] == ["val.inner.again"]
+    assert (report["from"], report["to"], report["message"]) == (str(old), str(new), "shop.M")
 
 
 def test_descriptor_sets_and_folders_of_imports(tmp_path: Path, files: tuple[Path, Path]) -> None:
@@ -82,7 +82,7 @@ def test_descriptor_sets_and_folders_of_imports(tmp_path: Path, files: tuple[Pat
     old = tmp_path / "old.binpb"
     old.write_bytes(compile_text("message M { int32 a = 1; }").descriptor_set)
     done = diff("--from", old, "--to", new, "--import", tmp_path / "root", message="t.M")
-    assert {each["column"] for each in json.loads(done.stdout)["changes"]} == {"val.b"}
+    assert {change["column"] for change in json.loads(done.stdout)["changes"]} == {"val.b"}
     assert diff("--from", old, "--to", new, message="t.M").exit_code == 2
 
 

@@ -37,8 +37,8 @@ def config(tmp_path: Path, text: str = "[topics.orders]\n") -> dict[str, str]:
 def commands() -> Iterator[list[str]]:
     def below(command: object, path: list[str]) -> Iterator[list[str]]:
         yield path
-        for name, each in getattr(command, "commands", {}).items():
-            yield from below(each, [*path, name])
+        for name, subcommand in getattr(command, "commands", {}).items():
+            yield from below(subcommand, [*path, name])
 
     yield from below(typer.main.get_command(app), [])
 
@@ -64,11 +64,11 @@ for command in {list(commands())!r}:
 
 @pytest.mark.parametrize("command", [command for command in commands() if len(command) > 0], ids=" ".join)
 def test_every_command_can_be_verbose(command: list[str]) -> None:
-    found = typer.main.get_command(app)
+    target = typer.main.get_command(app)
     for name in command:
-        found = found.commands[name]  # type: ignore[attr-defined]
-    is_group = hasattr(found, "commands")
-    assert is_group or any("--verbose" in param.opts for param in found.params)
+        target = target.commands[name]  # type: ignore[attr-defined]
+    is_group = hasattr(target, "commands")
+    assert is_group or any("--verbose" in param.opts for param in target.params)
 
 
 @pytest.mark.parametrize("columns", WIDTHS)

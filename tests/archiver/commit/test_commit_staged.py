@@ -69,10 +69,10 @@ def test_a_table_made_anew_says_nothing_about_what_is_staged(
     """Another archiver began the topic again: by its offsets the ranges would be refused."""
     opened = memory.load()
     waiting = [staged.stage(tmp_path, 0, 5), staged.stage(tmp_path, 1, 5)]
-    anew, others = MemoryCatalog(tmp_path / "anew"), StagedRanges()
+    anew, newer = MemoryCatalog(tmp_path / "anew"), StagedRanges()
     for partition in (0, 1):
-        others.stage(tmp_path, partition, 50)
-    commit_staged(anew, others)
+        newer.stage(tmp_path, partition, 50)
+    commit_staged(anew, newer)
 
     with pytest.raises(TableMissing):
         commit_staged(anew, staged, table=opened)

@@ -38,11 +38,11 @@ def lake(tmp_path: Path, archive: Any) -> Lake:
 
 @pytest.fixture
 def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
-    found = []
+    ranges = []
     for partition, start, end in RANGES:
         rows = [archive.row(offset=number, partition=partition, value=b"v%d" % number) for number in range(start, end)]
         path = lake.add(archive.rows, archive.batch(rows), start, end, partition=partition)
-        found.append(
+        ranges.append(
             ExpectedRange(
                 id=f"{partition}-{start}",
                 partition=partition,
@@ -55,7 +55,7 @@ def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
             )
         )
     live = TableRows(table_of(lake), FORMATS)
-    return [replace(each, digest=live.digests([each])[0]) for each in found]
+    return [replace(range_, digest=live.digests([range_])[0]) for range_ in ranges]
 
 
 def table_of(lake: Lake) -> ArchiveTable:
@@ -78,7 +78,7 @@ def compare(lake: Lake, registry: Any, **allowance: Any) -> Checked | None:
 def altered(lake: Lake, registry: Any) -> list[str]:
     look(lake, registry)
     compare(lake, registry)
-    return [each.range_id for each in registry.last_checked(TOPIC).altered]
+    return [range_.range_id for range_ in registry.last_checked(TOPIC).altered]
 
 
 def with_other_values(table: pa.Table, partition: int, offset: int) -> pa.Table:
@@ -111,9 +111,9 @@ def test_nothing_is_read_where_only_the_archiver_wrote(
 def test_files_merged_by_others_hold_the_archived_records(lake: Lake, registry: Noted) -> None:
     lake.rewrite(lambda table: table)
     assert altered(lake, registry) == []
-    found = registry.last_checked(TOPIC)
-    assert found is not None
-    assert (found.snapshot_id, found.uncompared, found.uncompared_rows) == (
+    checked = registry.last_checked(TOPIC)
+    assert checked is not None
+    assert (checked.snapshot_id, checked.uncompared, checked.uncompared_rows) == (
         lake.metadata.current_snapshot_id,
         (),
         0,
@@ -173,10 +173,10 @@ def test_the_first_look_reads_no_records_and_says_how_many_wait(
     look(lake, registry)
     lake.rewrite(lambda table: with_other_values(table, 0, 107))
     without_digests(monkeypatch)
-    found = look(lake, registry)
-    assert (found.altered, found.uncompared_rows) == ((), 260)
-    assert found.uncompared == (OffsetRange(0, 0, 199), OffsetRange(1, 0, 59))
-    assert look(lake, registry) == found
+    checked = look(lake, registry)
+    assert (checked.altered, checked.uncompared_rows) == ((), 260)
+    assert checked.uncompared == (OffsetRange(0, 0, 199), OffsetRange(1, 0, 59))
+    assert look(lake, registry) == checked
 
 
 def test_capped_comparison_continues_in_the_next_run(lake: Lake, registry: Noted) -> None:
@@ -187,9 +187,9 @@ def test_capped_comparison_continues_in_the_next_run(lake: Lake, registry: Noted
     with monkey.context() as patched:
         patched.setattr(comparing, "WINDOW_ROWS", 100)
         for _ in range(3):
-            found = compare(lake, registry, rows=1)
-            assert found is not None
-            left.append((found.uncompared_rows, [each.range_id for each in found.altered]))
+            checked = compare(lake, registry, rows=1)
+            assert checked is not None
+            left.append((checked.uncompared_rows, [range_.range_id for range_ in checked.altered]))
         assert compare(lake, registry, rows=1) is None
     assert left == [(160, []), (60, ["0-100"]), (0, ["0-100", "1-50"])]
 
@@ -209,8 +209,8 @@ def test_a_kill_loses_one_window(lake: Lake, registry: Noted, monkeypatch: pytes
     monkeypatch.setattr(TableRows, "digests", dying)
     with pytest.raises(KeyboardInterrupt):
         compare(lake, registry)
-    found = look(lake, registry)
-    assert ([each.range_id for each in found.altered], found.uncompared_rows) == (["0-0"], 160)
+    checked = look(lake, registry)
+    assert ([range_.range_id for range_ in checked.altered], checked.uncompared_rows) == (["0-0"], 160)
 
 
 def test_slow_opening_table_is_compared_anyway(lake: Lake, registry: Noted) -> None:
@@ -224,7 +224,7 @@ def test_slow_opening_table_is_compared_anyway(lake: Lake, registry: Noted) -> N
         return table_of(lake)
 
     assert compare_rows(TOPIC, registry, load, allowance) is not None
-    assert [each.range_id for each in registry.last_checked(TOPIC).altered] == ["0-100"]
+    assert [range_.range_id for range_ in registry.last_checked(TOPIC).altered] == ["0-100"]
 
 
 def test_nothing_is_compared_once_the_job_is_to_stop(lake: Lake, registry: Noted) -> None:
@@ -238,9 +238,9 @@ def test_nothing_is_compared_once_the_job_is_to_stop(lake: Lake, registry: Noted
 
 def test_a_check_by_somebody_else_is_not_undone(lake: Lake, registry: Noted) -> None:
     lake.rewrite(lambda table: with_other_values(table, 0, 7))
-    known = look(lake, registry)
+    checked = look(lake, registry)
     registry.is_forgotten = True
-    assert not registry.replace_checked(TOPIC, known, known)
+    assert not registry.replace_checked(TOPIC, checked, checked)
     assert compare(lake, registry) is None
     assert registry.checked(TOPIC) is None
 
@@ -251,9 +251,9 @@ def test_what_was_told_stays_told_until_it_is_mended(lake: Lake, registry: Noted
     add(lake, registry, archive, 60, 70)
     assert altered(lake, registry) == ["0-0"]
     expected = registry.ranges
-    registry.ranges = [replace(each, digest=None) for each in expected]
+    registry.ranges = [replace(range_, digest=None) for range_ in expected]
     assert altered(lake, registry) == ["0-0"]
-    registry.ranges = [replace(each, id=f"new-{each.id}") for each in expected]
+    registry.ranges = [replace(range_, id=f"new-{range_.id}") for range_ in expected]
     lake.rewrite(lambda table: table)
     assert altered(lake, registry) == ["new-0-0"]
     lake.rewrite(with_values_back)
@@ -263,7 +263,7 @@ def test_what_was_told_stays_told_until_it_is_mended(lake: Lake, registry: Noted
 def add(lake: Lake, registry: Noted, archive: Any, start: int, end: int) -> None:
     rows = [archive.row(offset=number, partition=1, value=b"v%d" % number) for number in range(start, end)]
     path = lake.add(archive.rows, archive.batch(rows), start, end, partition=1)
-    one = replace(
+    range_ = replace(
         registry.ranges[-1],
         id=f"1-{start}",
         start_offset=start,
@@ -273,7 +273,7 @@ def add(lake: Lake, registry: Noted, archive: Any, start: int, end: int) -> None
         file_rows=len(rows),
     )
     alone = lake_of(lake, archive, rows, start, end)
-    registry.ranges.append(replace(one, digest=TableRows(table_of(alone), FORMATS).digests([one])[0]))
+    registry.ranges.append(replace(range_, digest=TableRows(table_of(alone), FORMATS).digests([range_])[0]))
 
 
 def lake_of(lake: Lake, archive: Any, rows: list[Any], start: int, end: int) -> Lake:
@@ -306,7 +306,7 @@ def test_what_was_told_outlives_a_check_that_is_forgotten(lake: Lake, registry: 
     add(lake, registry, archive, 60, 70)
     expire_all_but_current(lake)
     registry.is_forgotten = True
-    assert [each.range_id for each in look(lake, registry).altered] == ["0-0"]
+    assert [range_.range_id for range_ in look(lake, registry).altered] == ["0-0"]
     assert altered(lake, registry) == ["0-0"]
 
 
@@ -325,30 +325,30 @@ def test_a_table_set_back_forgets_nothing_that_was_told(lake: Lake, registry: No
     after = lake.metadata.current_snapshot_id
     assert after is not None
     lake.set_main(lake.metadata.snapshots[0].snapshot_id)
-    assert [each.range_id for each in look(lake, registry, is_back=True).altered] == ["0-0"]
+    assert [range_.range_id for range_ in look(lake, registry, is_back=True).altered] == ["0-0"]
     lake.set_main(after)
     expire_all_but_current(lake)
     assert altered(lake, registry) == ["0-0"]
 
 
 def test_a_range_with_a_hole_is_compared_once_that_is_filled(lake: Lake, registry: Noted) -> None:
-    held = []
+    removed = []
 
     def without_one(table: pa.Table) -> pa.Table:
         is_seven = pc.and_(
             pc.equal(pc.struct_field(table["kafka"], "offset"), 7),
             pc.equal(pc.struct_field(table["kafka"], "partition"), 0),
         )
-        held.append(table.filter(is_seven))
+        removed.append(table.filter(is_seven))
         return with_other_values(table.filter(pc.invert(is_seven)), 0, 8)
 
     lake.rewrite(without_one)
     assert altered(lake, registry) == []
-    found = registry.last_checked(TOPIC)
-    assert found is not None
-    assert [hole.range_id for hole in found.holes] == ["0-0"]
-    assert (found.uncompared, found.uncompared_rows) == ((OffsetRange(0, 0, 99),), 0)
-    lake.insert(held[0])
+    checked = registry.last_checked(TOPIC)
+    assert checked is not None
+    assert [hole.range_id for hole in checked.holes] == ["0-0"]
+    assert (checked.uncompared, checked.uncompared_rows) == ((OffsetRange(0, 0, 99),), 0)
+    lake.insert(removed[0])
     expire_all_but_current(lake)
     registry.is_forgotten = True
     assert altered(lake, registry) == ["0-0"]
@@ -358,9 +358,9 @@ def test_rows_past_the_archived_end_are_compared_later(lake: Lake, registry: Not
     ahead = [archive.row(offset=number, partition=1, value=b"v%d" % number) for number in range(65, 67)]
     lake.insert(pa.Table.from_batches([archive.batch(ahead)]).cast(rows_of(registry.ranges[3]).schema))
     assert altered(lake, registry) == []
-    found = registry.last_checked(TOPIC)
-    assert found is not None
-    assert (found.uncompared, found.uncompared_rows) == ((OffsetRange(1, 65, 66),), 0)
+    checked = registry.last_checked(TOPIC)
+    assert checked is not None
+    assert (checked.uncompared, checked.uncompared_rows) == ((OffsetRange(1, 65, 66),), 0)
     add(lake, registry, archive, 60, 70)
     assert altered(lake, registry) == ["1-60"]
 
@@ -390,9 +390,9 @@ def test_a_renewed_check_outlives_the_snapshots_before_it(lake: Lake, registry: 
 
 
 def test_a_check_of_before_is_read_as_one_where_nothing_waits() -> None:
-    found = Checked.from_json({"snapshot_id": 7, "holes": []})
-    assert (found.uncompared, found.uncompared_rows, found.unseen_before) == ((), 0, None)
-    assert found.to_json() == {"snapshot_id": 7, "holes": []}
+    checked = Checked.from_json({"snapshot_id": 7, "holes": []})
+    assert (checked.uncompared, checked.uncompared_rows, checked.unseen_before) == ((), 0, None)
+    assert checked.to_json() == {"snapshot_id": 7, "holes": []}
 
 
 def test_a_footer_less_file_needs_the_registrys_mappings(lake: Lake, registry: Noted) -> None:
@@ -418,7 +418,7 @@ def test_ranges_overlap_files_as_their_bounds_say() -> None:
     ]
 
     def found(*places: RowBounds) -> list[str]:
-        return [one.id for one, hit in zip(ranges, overlapping(ranges, places), strict=True) if hit]
+        return [range_.id for range_, hit in zip(ranges, overlapping(ranges, places), strict=True) if hit]
 
     assert found() == []
     assert found(RowBounds(1, 1, 9, 9)) == ["1-0"]

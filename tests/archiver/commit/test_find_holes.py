@@ -49,7 +49,7 @@ def expected(lake: Lake, archive: Any) -> list[ExpectedRange]:
                 digest=None,
             )
         )
-    return sorted(result, key=lambda each: (each.partition, each.start_offset))
+    return sorted(result, key=lambda range_: (range_.partition, range_.start_offset))
 
 
 def missing(
@@ -135,14 +135,14 @@ def test_holes_are_named_by_partition(lake: Lake, expected: list[ExpectedRange])
 
 
 def shared(lake: Lake, expected: list[ExpectedRange]) -> list[ExpectedRange]:
-    first, second, third, *others = expected
+    first, second, third, *rest = expected
     path, own = first.files[0].path, third.files[0].path
     half = third.rows // 2
     return [
         replace(first, files=(ExpectedFile(path=path, rows=first.rows),)),
         replace(second, files=(ExpectedFile(path=path, rows=second.rows),)),
         replace(third, files=(ExpectedFile(path=path, rows=half), ExpectedFile(path=own, rows=third.rows - half))),
-        *others,
+        *rest,
     ]
 
 
@@ -156,20 +156,23 @@ def test_ranges_sharing_a_file_with_a_hole_are_checked(lake: Lake, expected: lis
 
 
 def test_rows_of_a_range_in_two_files_are_counted_together(lake: Lake, expected: list[ExpectedRange]) -> None:
-    one, *others = expected
-    lake.rewrite(lambda table: table.filter(pc.not_equal(offsets(table), one.start_offset + 3)))
-    parts = (ExpectedFile(path="file:///gone.parquet", rows=5), ExpectedFile(path=one.files[0].path, rows=one.rows - 5))
-    result = missing(lake, [replace(one, files=parts), *others])
-    assert (one.partition, one.start_offset + 3, one.start_offset + 4, 1) in result
+    first, *rest = expected
+    lake.rewrite(lambda table: table.filter(pc.not_equal(offsets(table), first.start_offset + 3)))
+    parts = (
+        ExpectedFile(path="file:///gone.parquet", rows=5),
+        ExpectedFile(path=first.files[0].path, rows=first.rows - 5),
+    )
+    result = missing(lake, [replace(first, files=parts), *rest])
+    assert (first.partition, first.start_offset + 3, first.start_offset + 4, 1) in result
 
 
 def test_rows_at_accepted_offsets_stand_for_no_other_row(lake: Lake, expected: list[ExpectedRange]) -> None:
     """Two accepted rows came back, and two more are gone now."""
-    first, *others = expected
+    first, *rest = expected
     accepted = replace(first, rows=98, gone=2, accepted=((2, 4),), accepted_rows=2)
     lake.rewrite(lambda table: table.filter(~in_first(table, 5, 7)))
-    assert missing(lake, [accepted, *others]) == [(0, 5, 7, 2)]
-    assert missing(lake, [replace(accepted, accepted=(), accepted_rows=0), *others]) == []
+    assert missing(lake, [accepted, *rest]) == [(0, 5, 7, 2)]
+    assert missing(lake, [replace(accepted, accepted=(), accepted_rows=0), *rest]) == []
 
 
 def in_first(table: pa.Table, start: int, end: int) -> Any:
@@ -184,12 +187,12 @@ def test_rows_below_the_first_offset_are_not_missing(
     lake: Lake, expected: list[ExpectedRange], gone_above: tuple[tuple[int, int], ...], holes: list[Any]
 ) -> None:
     """Another engine deleted rows before the first offset passed them: 30 retired, 27 expected."""
-    first, *others = expected
+    first, *rest = expected
     lake.set(**{"archiver.first-offsets": '{"0": 30}'})
     lake.rewrite(lambda table: table.filter(~in_first(table, 0, 30)))
     for start, end in gone_above:
         lake.rewrite(lambda table, start=start, end=end: table.filter(~in_first(table, start, end)))
-    assert missing(lake, [replace(first, rows=73, gone=27), *others], {0: 30}) == holes
+    assert missing(lake, [replace(first, rows=73, gone=27), *rest], {0: 30}) == holes
 
 
 def test_the_table_alone_excuses_no_missing_rows(lake: Lake, expected: list[ExpectedRange]) -> None:

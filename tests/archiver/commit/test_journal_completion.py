@@ -92,9 +92,9 @@ def test_a_commit_whose_files_are_gone_stays_unknown(lake: Lake, journal: TableJ
 
 
 def test_a_commit_with_another_digest_stays_unknown(lake: Lake, journal: TableJournal) -> None:
-    first, *others = lake.metadata.snapshots
+    first, *rest = lake.metadata.snapshots
     assert first.summary is not None
     summary = {**first.summary.additional_properties, keys.DIGEST: "0" * 31 + "2"}
     changed = first.model_copy(update={"summary": Summary(first.summary.operation, **summary)})
-    lake.metadata = lake.metadata.model_copy(update={"snapshots": [changed, *others]})
+    lake.metadata = lake.metadata.model_copy(update={"snapshots": [changed, *rest]})
     assert complete(lake, journal) == [(10, 20, 10), (20, 25, 0)]

@@ -18,11 +18,11 @@ def test_files_that_the_store_has_are_restored(tmp_path: Path) -> None:
     table = MemoryCatalog(tmp_path).load()
     folder = Path(table.data_location.removeprefix("file://")) / "day=2026-01-01"
     folder.mkdir(parents=True)
-    there, gone, moved = (f"orders-{new_id().lower()}.parquet" for _ in range(3))
+    present, gone, moved = (f"orders-{new_id().lower()}.parquet" for _ in range(3))
     below = f"{table.data_location}/day=2026-01-01"
-    files = [replaced(f"{below}/{there}"), replaced(f"{below}/{gone}"), replaced(f"s3://other/{moved}")]
+    files = [replaced(f"{below}/{present}"), replaced(f"{below}/{gone}"), replaced(f"s3://other/{moved}")]
     assert files_in_store(files, table, ObjectStore()) == tuple(files)
-    (folder / there).write_bytes(b"x")
+    (folder / present).write_bytes(b"x")
     assert files_in_store(files, table, ObjectStore()) == (files[0], files[2])
     assert files_in_store((), table, ObjectStore()) == ()
 

@@ -39,11 +39,11 @@ def lake(mount: Path) -> MemoryCatalog:
 
 
 def written(folder: Path, start: int, end: int, partition: int = 0) -> TranslatedRange:
-    one = span(partition, start, end)
-    path = folder / f"{one.id}.parquet"
+    range_ = span(partition, start, end)
+    path = folder / f"{range_.id}.parquet"
     path.write_bytes(b"x" * 10)
-    assert one.file is not None
-    return replace(one, files=(replace(one.file, path=path.as_uri(), size_bytes=10),))
+    assert range_.file is not None
+    return replace(range_, files=(replace(range_.file, path=path.as_uri(), size_bytes=10),))
 
 
 def append(lake: MemoryCatalog, *ranges: TranslatedRange) -> None:
@@ -76,20 +76,20 @@ def test_an_empty_mount_says_nothing_of_the_files(lake: MemoryCatalog, mount: Pa
 def test_a_file_that_is_gone_takes_what_follows_with_it(lake: MemoryCatalog, mount: Path) -> None:
     append(lake, written(mount / "data", 0, 10))
     first, second, third = (written(mount / "data", start, start + 5) for start in (10, 15, 20))
-    other = written(mount / "data", 0, 5, partition=1)
+    fourth = written(mount / "data", 0, 5, partition=1)
     local(second).unlink()
     looks, events = presence(lake)
-    assert looks.check((first, second, third, other)) == (first, other)
+    assert looks.check((first, second, third, fourth)) == (first, fourth)
     assert events.ids == [second.id, third.id]
 
 
 def test_a_file_of_another_size_is_not_the_one_that_was_staged(lake: MemoryCatalog, mount: Path) -> None:
     append(lake, written(mount / "data", 0, 10))
-    one = written(mount / "data", 10, 20)
-    local(one).write_bytes(b"cut")
+    range_ = written(mount / "data", 10, 20)
+    local(range_).write_bytes(b"cut")
     looks, events = presence(lake)
-    assert looks.check((one,)) == ()
-    assert events.ids == [one.id]
+    assert looks.check((range_,)) == ()
+    assert events.ids == [range_.id]
 
 
 @pytest.mark.parametrize("has_files", [False, True])

@@ -75,15 +75,15 @@ def test_without_a_table_there_is_nothing_to_lack(archived: Archived) -> None:
 
 
 def test_a_table_with_all_that_was_committed_is_whole(archived: Archived) -> None:
-    found = archived.look()
-    assert (found.holes, found.error) == ((), None)
-    assert found.table is not None
+    look = archived.look()
+    assert (look.holes, look.error) == ((), None)
+    assert look.table is not None
 
 
 def test_files_that_others_put_together_leave_nothing_missing(archived: Archived) -> None:
     archived.lake.rewrite()
-    found = archived.look()
-    assert (found.holes, found.error) == ((), None)
+    look = archived.look()
+    assert (look.holes, look.error) == ((), None)
 
 
 def test_adjacent_altered_rows_share_one_statement(archived: Archived) -> None:
@@ -96,14 +96,14 @@ def test_adjacent_altered_rows_share_one_statement(archived: Archived) -> None:
     before = archived.look()
     assert (before.error, before.altered, before.uncompared_rows) == (None, (), 20)
     compare_rows(TOPIC, cast("Any", archived.registry), archived.load, Allowance())
-    found = archived.look()
-    assert isinstance(found.error, RowsAltered)
-    assert "CREATE TAG" in found.error.message.partition("DELETE")[0]
-    assert found.error.message.count("DELETE FROM kafka.orders WHERE") == 1
-    assert found.error.message.index("CREATE TAG") < found.error.message.index("DELETE")
-    assert "kafka.partition = 0 AND kafka.offset >= 0 AND kafka.offset < 20" in found.error.message
-    assert found.error.context["altered"] == "partition 0 [0, 20) 20 rows"
-    assert found.error.context["by"] == [
+    look = archived.look()
+    assert isinstance(look.error, RowsAltered)
+    assert "CREATE TAG" in look.error.message.partition("DELETE")[0]
+    assert look.error.message.count("DELETE FROM kafka.orders WHERE") == 1
+    assert look.error.message.index("CREATE TAG") < look.error.message.index("DELETE")
+    assert "kafka.partition = 0 AND kafka.offset >= 0 AND kafka.offset < 20" in look.error.message
+    assert look.error.context["altered"] == "partition 0 [0, 20) 20 rows"
+    assert look.error.context["by"] == [
         f"snapshot {archived.load().snapshot_id}: overwrite by an engine that it doesn't name"
     ]
 
@@ -130,21 +130,21 @@ def spoilt(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_table_known_from_before_last_commit_is_reloaded(archived: Archived) -> None:
-    known = archived.load()
+    loaded = archived.load()
     archived.append()
-    found = archived.look(known=known)
-    assert found.error is None
-    assert found.table is not None
-    assert found.table.offsets[0].next_offset == 30
+    look = archived.look(known=loaded)
+    assert look.error is None
+    assert look.table is not None
+    assert look.table.offsets[0].next_offset == 30
 
 
 def test_main_branch_at_earlier_snapshot_is_set_back(archived: Archived) -> None:
     first = archived.lake.metadata.snapshots[0].snapshot_id
     back = SetSnapshotRefUpdate(ref_name="main", type="branch", snapshot_id=first)
     archived.lake.metadata = update_table_metadata(archived.lake.metadata, (back,), enforce_validation=True)
-    found = archived.look()
-    assert isinstance(found.error, RolledBack)
-    assert spans(found) == [(10, 20, 10)]
+    look = archived.look()
+    assert isinstance(look.error, RolledBack)
+    assert spans(look) == [(10, 20, 10)]
 
 
 def test_metadata_of_before_the_last_commit_is_told_as_set_back(archived: Archived) -> None:
@@ -152,16 +152,16 @@ def test_metadata_of_before_the_last_commit_is_told_as_set_back(archived: Archiv
     before = archived.lake.metadata
     archived.append()
     archived.lake.metadata = before
-    found = archived.look()
-    assert isinstance(found.error, RolledBack)
-    assert found.error.context["missing"] == "partition 0 [20, 30) 10 rows"
+    look = archived.look()
+    assert isinstance(look.error, RolledBack)
+    assert look.error.context["missing"] == "partition 0 [20, 30) 10 rows"
 
 
 def test_files_that_others_removed_are_told_as_such(archived: Archived) -> None:
     archived.lake.replace([])
-    found = archived.look()
-    assert isinstance(found.error, RowsRemoved)
-    assert found.error.context["missing"] == "partition 0 [0, 20) 20 rows"
+    look = archived.look()
+    assert isinstance(look.error, RowsRemoved)
+    assert look.error.context["missing"] == "partition 0 [0, 20) 20 rows"
 
 
 def test_rows_erased_since_a_backup_are_not_removed_by_others(archived: Archived) -> None:
@@ -179,9 +179,9 @@ def test_rows_erased_since_a_backup_are_not_removed_by_others(archived: Archived
 
 def test_rows_that_others_deleted_are_told_as_such(archived: Archived) -> None:
     archived.lake.delete_positions({archived.registry.ranges[1].files[0].path: [3, 4]})
-    found = archived.look()
-    assert isinstance(found.error, RowsRemoved)
-    assert spans(found) == [(13, 15, 2)]
+    look = archived.look()
+    assert isinstance(look.error, RowsRemoved)
+    assert spans(look) == [(13, 15, 2)]
 
 
 @pytest.mark.parametrize("is_checked_before", [True, False])
@@ -196,10 +196,10 @@ def test_deletes_in_an_append_snapshot_are_reported(archived: Archived, *, is_ch
     assert snapshot.summary is not None
     assert snapshot.summary.operation is Operation.APPEND
     assert not any("delete" in name for name in snapshot.summary.additional_properties if name.startswith("added"))
-    found = archived.look()
-    assert isinstance(found.error, RowsRemoved)
-    assert spans(found) == [(3, 4, 1), (12, 13, 1)]
-    (engine,) = found.error.context["by"]
+    look = archived.look()
+    assert isinstance(look.error, RowsRemoved)
+    assert spans(look) == [(3, 4, 1), (12, 13, 1)]
+    (engine,) = look.error.context["by"]
     assert "append (it removes rows)" in engine
 
 
@@ -215,8 +215,8 @@ def test_new_rows_of_an_empty_table_need_no_search(lake: Lake, archive: Any) -> 
     assert made.registry.notes == 1
     made.append()
     made.append()
-    found = made.look(never, known=made.load())
-    assert (found.holes, found.error) == ((), None)
+    look = made.look(never, known=made.load())
+    assert (look.holes, look.error) == ((), None)
 
 
 def test_empty_table_result_is_renewed_before_expiry(lake: Lake, archive: Any) -> None:
@@ -229,8 +229,8 @@ def test_empty_table_result_is_renewed_before_expiry(lake: Lake, archive: Any) -
     made.append()
     expire = RemoveSnapshotsUpdate.model_validate({"snapshot-ids": [first]})
     made.lake.metadata = update_table_metadata(made.lake.metadata, (expire,), enforce_validation=True)
-    found = made.look()
-    assert (found.holes, found.error, found.unseen_before) == ((), None, None)
+    look = made.look()
+    assert (look.holes, look.error, look.unseen_before) == ((), None, None)
 
 
 def test_rows_removed_from_a_once_empty_table_are_reported(lake: Lake, archive: Any) -> None:

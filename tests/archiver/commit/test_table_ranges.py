@@ -90,8 +90,8 @@ def test_partial_files_leave_the_missing_rows_expected(tmp_path: Path) -> None:
     both = StoredRange.of(replace(whole, files=(*whole.files, *span(0, 0, 10).files)))
     made = path()
     footers = {made: footer(0, 10, files=2, range_id=both.id)}
-    (one,) = table_ranges(table, [both], {made: table_file(made)}, footers)
-    assert (one.offsets, one.paths, one.expected) == ((0, 10), (made,), both.expected)
+    (range_,) = table_ranges(table, [both], {made: table_file(made)}, footers)
+    assert (range_.offsets, range_.paths, range_.expected) == ((0, 10), (made,), both.expected)
 
 
 def test_partly_found_ranges_stay_expected(found: Any) -> None:
@@ -102,8 +102,8 @@ def test_partly_found_ranges_stay_expected(found: Any) -> None:
     assert found(old, [copy], {copy: footer(0, 6)}) == existing
     assert found(old, [copy, stray], {copy: footer(0, 6), stray: footer(6, 20)}) == [(0, 6, (copy,)), (6, 20, (stray,))]
     for start in (5, 8):  # as many rows, but of other offsets
-        others = {copy: footer(0, 6), stray: replace(footer(start, 20), rows=14)}
-        assert found(old, [copy, stray], others) == existing
+        footers = {copy: footer(0, 6), stray: replace(footer(start, 20), rows=14)}
+        assert found(old, [copy, stray], footers) == existing
 
 
 def test_accepted_losses_stay_accepted_in_other_files(tmp_path: Path) -> None:
@@ -111,8 +111,8 @@ def test_accepted_losses_stay_accepted_in_other_files(tmp_path: Path) -> None:
     table = MemoryCatalog(tmp_path).load()
     existing = StoredRange.of(span(0, 0, 10)).without(left=8, erased=2, lost=0)
     copy = path()
-    (one,) = table_ranges(table, [existing], {copy: table_file(copy, 10)}, {copy: footer(0, 10)})
-    assert (one.paths, one.rows, one.expected, one.files[0].erased) == ((copy,), 10, 8, 2)
+    (range_,) = table_ranges(table, [existing], {copy: table_file(copy, 10)}, {copy: footer(0, 10)})
+    assert (range_.paths, range_.rows, range_.expected, range_.files[0].erased) == ((copy,), 10, 8, 2)
     parts = [path(), path()]
     footers = {parts[0]: footer(0, 6), parts[1]: footer(6, 10)}
     files = {where: table_file(where, about.rows) for where, about in footers.items()}
@@ -123,23 +123,25 @@ def test_rows_that_a_rewrite_did_not_find_stay_expected(tmp_path: Path) -> None:
     """The journal missed the rewrite of a file whose rows another engine had deleted."""
     table = MemoryCatalog(tmp_path).load()
     made = path()
-    (one,) = table_ranges(table, [StoredRange.of(span(0, 0, 10))], {made: table_file(made, 8)}, {made: footer(0, 10)})
-    assert (one.paths, one.rows, one.expected) == ((made,), 8, 10)
+    (range_,) = table_ranges(
+        table, [StoredRange.of(span(0, 0, 10))], {made: table_file(made, 8)}, {made: footer(0, 10)}
+    )
+    assert (range_.paths, range_.rows, range_.expected) == ((made,), 8, 10)
 
 
 def test_files_are_one_range_only_with_all_of_them() -> None:
     names = sorted(path() for _ in range(5))
-    range_id, other = new_id(), new_id()
+    range_id, other_id = new_id(), new_id()
     footers = {
         names[0]: footer(0, 10, files=2, range_id=range_id),
         names[1]: footer(0, 10, files=2, range_id=range_id),
-        names[2]: footer(0, 10, files=2, range_id=other),
+        names[2]: footer(0, 10, files=2, range_id=other_id),
         names[3]: footer(10, 20),
         names[4]: footer(10, 20),
     }
     described = {name: (about, DataFileInfo(path=name, size_bytes=1, rows=5)) for name, about in footers.items()}
     ranges = ranges_of(described)
-    assert [(item.id, tuple(file.path for file in item.files)) for item in ranges.partial] == [(other, (names[2],))]
+    assert [(item.id, tuple(file.path for file in item.files)) for item in ranges.partial] == [(other_id, (names[2],))]
     assert {(item.start_offset, tuple(file.path for file in item.files)) for item in ranges.whole} == {
         (0, (names[0], names[1])),
         (10, (names[3],)),

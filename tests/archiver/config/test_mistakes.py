@@ -93,23 +93,25 @@ def written(section: str, key: str, value: str) -> str:
 @pytest.mark.parametrize(("section", "key"), list(keys()))
 def test_whatever_a_key_is_set_to_is_taken_or_told_in_our_words(tmp_path: Path, section: str, key: str) -> None:
     all_told = [(value, complaint(tmp_path, written(section, key, value), base="")) for value in VALUES]
-    complaints = [(value, told) for value, told in all_told if told is not None]
+    complaints = [(value, message) for value, message in all_told if message is not None]
     assert complaints
-    for value, told in complaints:
-        assert "not valid TOML" not in told
-        assert key in told or section.startswith("[topics.orders.value]"), told
-        in_our_words(told)
+    for value, message in complaints:
+        assert "not valid TOML" not in message
+        assert key in message or section.startswith("[topics.orders.value]"), message
+        in_our_words(message)
         if key in SECRETS:
-            assert "word" not in told.replace("password", "") or value != '"word"', told
+            assert "word" not in message.replace("password", "") or value != '"word"', message
 
 
 @pytest.mark.parametrize("key", [field.alias for field in KafkaOptions.model_fields.values()])
 def test_any_kafka_option_value_is_accepted_or_explained(key: str) -> None:
-    told = {value: kafka_complaint({key: value}) for value in ("", "-7", "2.5", "9" * 20, "true", "a:b", "hunter2")}
-    for text in filter(None, told.values()):
+    complaints = {
+        value: kafka_complaint({key: value}) for value in ("", "-7", "2.5", "9" * 20, "true", "a:b", "hunter2")
+    }
+    for text in filter(None, complaints.values()):
         assert key in text
         in_our_words(text.replace("receive.message", ""))
-    assert "hunter2" not in (told["hunter2"] or "") or not key.endswith(("password", "secret"))
+    assert "hunter2" not in (complaints["hunter2"] or "") or not key.endswith(("password", "secret"))
 
 
 def kafka_complaint(options: Mapping[str, str]) -> str | None:
@@ -269,23 +271,23 @@ def test_sections_that_are_missing_are_named(tmp_path: Path) -> None:
 
 
 def test_a_topic_can_not_name_itself_otherwise(tmp_path: Path) -> None:
-    told = complaint(tmp_path, '[topics.orders]\nname = "payments"')
-    assert told is not None
-    assert told.startswith("topics.orders.name: there is no such key; known here: bloom_filter_fpp, ")
+    message = complaint(tmp_path, '[topics.orders]\nname = "payments"')
+    assert message is not None
+    assert message.startswith("topics.orders.name: there is no such key; known here: bloom_filter_fpp, ")
 
 
 @pytest.mark.parametrize("name", ["metrics.*", "a/b", "orders.[ab]"])
 def test_a_name_that_toml_does_not_take_is_to_be_quoted(tmp_path: Path, name: str) -> None:
-    told = complaint(tmp_path, f"[topics.{name}]\n")
-    assert told is not None
-    assert f'Quote the topic\'s name: [topics."{name}"]' in told
+    message = complaint(tmp_path, f"[topics.{name}]\n")
+    assert message is not None
+    assert f'Quote the topic\'s name: [topics."{name}"]' in message
 
 
 def test_other_lines_that_are_not_toml_are_not_shown(tmp_path: Path) -> None:
-    told = complaint(tmp_path, 'password = hunter2"')
-    assert told is not None
-    assert "not valid TOML" in told
-    assert "hunter2" not in told
+    message = complaint(tmp_path, 'password = hunter2"')
+    assert message is not None
+    assert "not valid TOML" in message
+    assert "hunter2" not in message
 
 
 @pytest.mark.parametrize(
@@ -296,13 +298,13 @@ def test_other_lines_that_are_not_toml_are_not_shown(tmp_path: Path) -> None:
     ],
 )
 def test_what_may_be_a_secret_is_not_shown(tmp_path: Path, text: str) -> None:
-    told = complaint(tmp_path, text)
-    assert told is not None
-    assert "hunter2" not in told
+    message = complaint(tmp_path, text)
+    assert message is not None
+    assert "hunter2" not in message
 
 
 def test_every_pattern_has_words_for_it() -> None:
     for model in (*SECTIONS.values(), *FORMATS.values(), TopicConfig, KafkaOptions):
         for name, field in model.model_fields.items():
-            if any(getattr(each, "pattern", None) for each in field.metadata):
+            if any(getattr(constraint, "pattern", None) for constraint in field.metadata):
                 assert field.description, f"{model.__name__}.{name}"

@@ -72,9 +72,9 @@ def test_what_a_killed_jvm_left_is_removed_and_written_again(java: Path) -> None
 
 def test_another_java_has_its_own(java: Path) -> None:
     written_by(java)
-    other = java.with_name("other")
-    other.touch()
-    written_by(other)
+    other_java = java.with_name("other")
+    other_java.touch()
+    written_by(other_java)
     assert len({item.stem for item in folder(java).glob("*.seen")}) == 2
 
 
@@ -91,9 +91,9 @@ def test_other_jars_have_their_own(java: Path, tmp_path: Path, monkeypatch: pyte
 def test_archives_that_no_start_asks_for_are_removed(java: Path) -> None:
     written_by(java).write_bytes(COMPLETE)
     make_old(next(folder(java).glob("*.seen")), 31 * 24 * 3600)
-    other = java.with_name("other")
-    other.touch()
-    assert options(other) == []
+    other_java = java.with_name("other")
+    other_java.touch()
+    assert options(other_java) == []
     (left,) = folder(java).iterdir()
     assert left.suffix == ".seen"
 

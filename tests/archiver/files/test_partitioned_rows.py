@@ -67,13 +67,13 @@ def test_range_has_one_file_per_partition_and_all_records(tmp_path: Path) -> Non
     assert sorted(offset for _, offsets in files for offset in offsets) == list(range(60))
     for key, offsets in files:
         assert offsets == [n for n in range(60) if b"k%d" % (n % 4) == key]
-    (one,) = result.ranges
-    assert (one.start_offset, one.end_offset, one.rows) == (0, 60, 60)
-    for file in one.files:
+    (range_,) = result.ranges
+    assert (range_.start_offset, range_.end_offset, range_.rows) == (0, 60, 60)
+    for file in range_.files:
         with ParquetFormat().open(ObjectStore.of({}, attempts=1), file.path) as reader:
             about = reader.metadata
         assert about.origin is not None
-        assert (about.origin.files, about.origin.range_id) == (4, one.id)
+        assert (about.origin.files, about.origin.range_id) == (4, range_.id)
         assert about.place == file.partition
         assert file.path.rpartition("/")[0].endswith("/data/ingest_day=1970-01-02")
     expected = [
@@ -82,7 +82,7 @@ def test_range_has_one_file_per_partition_and_all_records(tmp_path: Path) -> Non
         )
         for n in range(60)
     ]
-    assert one.digest == digest(expected)
+    assert range_.digest == digest(expected)
     assert pickle.loads(pickle.dumps(result)) == result
 
 
@@ -189,6 +189,6 @@ def test_a_range_with_a_file_that_failed_is_none(tmp_path: Path, number: int, ki
 def test_without_a_time_among_the_partitions_time_ends_no_range(tmp_path: Path) -> None:
     log = [batch(n, Record(timestamp=(1 + n // 100) * DAY, key=b"k%d" % (n % 3))) for n in range(400)]
     result = translate_range(task_of(tmp_path, log, 400, BY_BUCKET))
-    (one,) = result.ranges
-    assert one.rows == 400
-    assert all(file.path.rpartition("/")[0].endswith("/data") for file in one.files)
+    (range_,) = result.ranges
+    assert range_.rows == 400
+    assert all(file.path.rpartition("/")[0].endswith("/data") for file in range_.files)

@@ -177,9 +177,9 @@ def test_progress_is_observed(many: Lake) -> None:
 
 
 def test_several_topics_are_one_order(many: Lake) -> None:
-    one = search(many, where="offset >= 790")
-    other = search(many, where="offset >= 790")
-    both = Search(query=replace(one.query, limit=4), sources=[*one.sources, *other.sources], report=one.report)
+    first = search(many, where="offset >= 790")
+    second = search(many, where="offset >= 790")
+    both = Search(query=replace(first.query, limit=4), sources=[*first.sources, *second.sources], report=first.report)
     assert [batch.column("offset").to_pylist() for _, batch in both] == [[799, 799, 798, 798]]
     assert searching.PARALLEL > 1
 

@@ -95,9 +95,9 @@ def test_attempts_of_an_address_are_bounded() -> None:
         with pytest.raises(IntakeFull, match="many credentials of this address are being checked") as caught:
             await asyncio.wait_for(made.identify(BASIC, (), "192.0.2.1"), 5)
         assert caught.value.context["retry_seconds"] == 1.0
-        other = asyncio.create_task(made.identify(BASIC, (), "192.0.2.2"))
+        task = asyncio.create_task(made.identify(BASIC, (), "192.0.2.2"))
         gate.go.set()
-        assert {identity.access for identity in await asyncio.gather(other, *waiting)} == {ACCESS}
+        assert {identity.access for identity in await asyncio.gather(task, *waiting)} == {ACCESS}
         assert (await made.identify(BASIC, (), "192.0.2.1")).access is ACCESS
 
     asyncio.run(run())

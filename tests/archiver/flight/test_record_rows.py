@@ -83,7 +83,7 @@ def test_the_digest_is_of_rows_and_partition() -> None:
     columns = {"key": pa.array(["a", "b"]), "value": pa.array([b"1", b"2"])}
     same = taken({"value": pa.array(["1", "2"]), "key": pa.array([b"a", b"b"])})
     assert taken(columns).digest == same.digest
-    others = [
+    variants = [
         taken(columns, partition=0),
         taken(columns, partition=1),
         taken(columns | {"key": pa.array(["a", None])}),
@@ -92,7 +92,7 @@ def test_the_digest_is_of_rows_and_partition() -> None:
         taken(columns | {"timestamp": pa.array([0, -1])}),
         taken({name: column[::-1] for name, column in columns.items()}),
     ]
-    assert len({batch.digest for batch in (same, *others)}) == 1 + len(others)
+    assert len({batch.digest for batch in (same, *variants)}) == 1 + len(variants)
 
 
 @pytest.mark.parametrize(

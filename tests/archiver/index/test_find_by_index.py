@@ -173,14 +173,14 @@ def test_a_damaged_run_only_makes_searches_slower(orders: LakeIndex, injury: str
     run = next(run for run in orders.registry.runs.values() if run.name == "key")
     path = Path(run.path.removeprefix("file://"))
     data = path.read_bytes()
-    other = next(run for run in orders.registry.runs.values() if run.name == "header:trace")
+    header_run = next(run for run in orders.registry.runs.values() if run.name == "header:trace")
     match injury:
         case "cut":
             path.write_bytes(data[: len(data) // 2])
         case "flipped":
             path.write_bytes(data[:200] + bytes([data[200] ^ 4]) + data[201:])
         case "swapped":
-            path.write_bytes(Path(other.path.removeprefix("file://")).read_bytes())
+            path.write_bytes(Path(header_run.path.removeprefix("file://")).read_bytes())
         case "empty":
             path.write_bytes(b"")
         case _:

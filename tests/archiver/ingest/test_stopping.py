@@ -21,8 +21,8 @@ def test_a_signal_within_a_wait_for_it_ends_the_wait(number: signal.Signals) -> 
 
 
 def test_handlers_and_threads_are_as_before() -> None:
-    before = {each: signal.getsignal(each) for each in SIGNALS}, threading.active_count()
+    before = {number: signal.getsignal(number) for number in SIGNALS}, threading.active_count()
     with stop_on_signals() as stop:
         assert not stop.wait(0.01)
-    assert ({each: signal.getsignal(each) for each in SIGNALS}, threading.active_count()) == before
+    assert ({number: signal.getsignal(number) for number in SIGNALS}, threading.active_count()) == before
     assert stop.number is None

@@ -222,7 +222,7 @@ def test_nothing_begins_once_stop_is_set(target: TopicTarget, settings: ArchiveS
 def test_tasks_share_time_and_spool(target: TopicTarget, settings: ArchiveSection) -> None:
     planned = [PlannedRange(partition=number, start_offset=0, end_offset=1, owns_head=True) for number in range(8)]
     run = FakeRun("a")
-    owners = [(run, each) for each in planned]
+    owners = [(run, range_) for range_ in planned]
     tasks = waves([run], target, settings)._tasks(owners, [0.25] * 8, slots=2)  # type: ignore[arg-type]
     assert {task.budget_seconds for task in tasks} == {25.0}
     assert {task.spool_bytes for task in tasks} == {settings.spool_size // 2}

@@ -39,9 +39,9 @@ def epoch_end(epoch: int, end: int, *, error: int = 0) -> Any:
 
 
 def answered(request: Any) -> Any:
-    wanted = request.topics[0].partitions[0].leader_epoch
-    later = [start for epoch, start in BEGAN if epoch > wanted]
-    return epoch_end(max(epoch for epoch, _ in BEGAN if epoch <= wanted), later[0] if later else END)
+    leader_epoch = request.topics[0].partitions[0].leader_epoch
+    later = [start for epoch, start in BEGAN if epoch > leader_epoch]
+    return epoch_end(max(epoch for epoch, _ in BEGAN if epoch <= leader_epoch), later[0] if later else END)
 
 
 def diverging(epoch: int, end: int) -> Any:
@@ -145,8 +145,8 @@ def test_the_epoch_of_an_offset_is_found(
     cluster.answers[OffsetForLeaderEpochRequest] = lambda _, request: answered(request)
     with BrokerClient(cluster.options) as client:
         started = time.monotonic()
-        found = client.epoch_before("t", 0, offset, since=since)
-    assert (found and (found.leader_epoch, found.end_offset)) == expected
+        answer = client.epoch_before("t", 0, offset, since=since)
+    assert (answer and (answer.leader_epoch, answer.end_offset)) == expected
     assert time.monotonic() - started < 5
 
 

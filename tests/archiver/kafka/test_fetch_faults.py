@@ -79,8 +79,8 @@ def test_a_replica_that_the_leader_names_is_asked(cluster: FakeCluster) -> None:
 
     cluster.answers[FetchRequest] = answer
     with PartitionFetcher(cluster.options, "t", TOPIC_ID, 0) as fetcher:
-        found = fetcher.fetch(0)
-    assert (found.data, found.high_watermark, found.last_stable_offset) == (BATCH, 5, 5)
+        result = fetcher.fetch(0)
+    assert (result.data, result.high_watermark, result.last_stable_offset) == (BATCH, 5, 5)
     assert cluster.asked_for(FetchRequest) == [0, 1]
 
 

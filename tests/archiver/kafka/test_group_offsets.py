@@ -50,8 +50,8 @@ def asked(cluster: FakeCluster, *answers: Any) -> dict[int, CommittedOffset]:
 
 
 def test_coordinator_omits_partitions_without_an_offset(cluster: FakeCluster) -> None:
-    found = asked(cluster, answer({0: 7, 1: 0, 2: -1}))
-    assert found == {0: CommittedOffset(offset=7), 1: CommittedOffset(offset=0, metadata="m")}
+    committed = asked(cluster, answer({0: 7, 1: 0, 2: -1}))
+    assert committed == {0: CommittedOffset(offset=7), 1: CommittedOffset(offset=0, metadata="m")}
     assert cluster.asked_for(OffsetFetchRequest) == [1]
 
 
@@ -64,8 +64,8 @@ def test_a_coordinator_that_moved_is_looked_up_again(cluster: FakeCluster, code:
 
 
 def test_a_coordinator_that_is_being_elected_is_waited_for(cluster: FakeCluster) -> None:
-    found = [coordinator(-1, error=NOT_AVAILABLE), coordinator(0)]
-    cluster.answers[FindCoordinatorRequest] = lambda _, __: found.pop(0)
+    answers = [coordinator(-1, error=NOT_AVAILABLE), coordinator(0)]
+    cluster.answers[FindCoordinatorRequest] = lambda _, __: answers.pop(0)
     assert asked(cluster, answer({0: 7, 1: 8, 2: 9})).keys() == {0, 1, 2}
 
 

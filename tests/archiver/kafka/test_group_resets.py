@@ -21,8 +21,8 @@ from archiver.kafka.group_resets import (
 
 class Log:
     def list_offsets(self, _topic: str, partitions: list[int], at: str | int) -> dict[int, int]:
-        found = {"earliest": 10, "latest_stable": 100}.get(str(at))
-        return dict.fromkeys(partitions, min(max(int(at), 10), 100) if found is None else found)
+        offset = {"earliest": 10, "latest_stable": 100}.get(str(at))
+        return dict.fromkeys(partitions, min(max(int(at), 10), 100) if offset is None else offset)
 
 
 BEFORE = {"t": {0: CommittedOffset(offset=50), 1: CommittedOffset(offset=95)}}

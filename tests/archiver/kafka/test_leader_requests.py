@@ -37,7 +37,7 @@ def cluster() -> Iterator[FakeCluster]:
 
 def metadata(cluster: FakeCluster, request: Any, leaders: dict[tuple[str, int], int]) -> Any:
     topic = MetadataResponse.MetadataResponseTopic
-    known = {
+    partitions = {
         name: [
             topic.MetadataResponsePartition(
                 error_code=0,
@@ -55,13 +55,13 @@ def metadata(cluster: FakeCluster, request: Any, leaders: dict[tuple[str, int], 
     answer = FakeCluster._metadata(cluster, request)
     answer.topics = [
         topic(
-            error_code=0 if each.name in known else NO_SUCH_TOPIC,
-            name=each.name,
+            error_code=0 if asked.name in partitions else NO_SUCH_TOPIC,
+            name=asked.name,
             topic_id=cluster.topic_id,
             is_internal=False,
-            partitions=known.get(each.name, []),
+            partitions=partitions.get(asked.name, []),
         )
-        for each in request.topics or []
+        for asked in request.topics or []
     ]
     return answer
 
@@ -114,22 +114,24 @@ ALL = {name: range(count) for name, count in TOPICS.items()}
 def test_one_request_a_broker_asks_about_all_topics(cluster: FakeCluster) -> None:
     with BrokerClient(cluster.options) as brokers:
         brokers.refresh(ALL)
-        found = brokers.list_offsets_at_once(ALL, "earliest")
-        assert found == {name: {each: offset(name, each, -2) for each in range(2)} for name in TOPICS}
-        assert found == {name: brokers.list_offsets(name, ALL[name], "earliest") for name in TOPICS}
+        result = brokers.list_offsets_at_once(ALL, "earliest")
+        assert result == {name: {partition: offset(name, partition, -2) for partition in range(2)} for name in TOPICS}
+        assert result == {name: brokers.list_offsets(name, ALL[name], "earliest") for name in TOPICS}
     assert cluster.asked_for(ListOffsetsRequest)[:2] == [0, 1]
     assert len(cluster.asked_for(ListOffsetsRequest)) == 2 + 2 * len(TOPICS)
     assert len(cluster.asked_for(MetadataRequest)) == 1, "one about all topics"
 
 
 def test_the_bounds_of_many_topics_are_those_of_each(cluster: FakeCluster) -> None:
-    known = {name: {0: PartitionOffset(next_offset=9, leader_epoch=2)} for name in TOPICS} | {"t3": {}}
+    committed = {name: {0: PartitionOffset(next_offset=9, leader_epoch=2)} for name in TOPICS} | {"t3": {}}
     with BrokerClient(cluster.options) as brokers:
         brokers.refresh(ALL)
-        found = LogBounds.ask_at_once({name: sorted(each) for name, each in ALL.items()}, known, brokers)
-        assert found == {name: LogBounds.ask(name, sorted(ALL[name]), known[name], brokers) for name in TOPICS}
-    assert found["t1"].epoch_ends == {0: EpochEnd(leader_epoch=2, end_offset=7)}
-    assert found["t3"].epoch_ends == {}
+        bounds = LogBounds.ask_at_once(
+            {name: sorted(partitions) for name, partitions in ALL.items()}, committed, brokers
+        )
+        assert bounds == {name: LogBounds.ask(name, sorted(ALL[name]), committed[name], brokers) for name in TOPICS}
+    assert bounds["t1"].epoch_ends == {0: EpochEnd(leader_epoch=2, end_offset=7)}
+    assert bounds["t3"].epoch_ends == {}
 
 
 def test_requests_are_of_a_bounded_size(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:

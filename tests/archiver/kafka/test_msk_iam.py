@@ -161,8 +161,8 @@ def test_a_refusal_says_who_was_refused() -> None:
     assert "MSK refuses access key AKID (from env) in region eu-west-1, and gives no reason" in text
     assert isinstance(explain(shown), AccessDenied)
     assert "hunter2" not in text
-    other = identity(None).explain(UnsupportedSaslMechanismError("Enabled: SCRAM-SHA-512"))
-    assert "MSK listens for them on port 9098" in str(explain(other))
+    error = identity(None).explain(UnsupportedSaslMechanismError("Enabled: SCRAM-SHA-512"))
+    assert "MSK listens for them on port 9098" in str(explain(error))
 
 
 def test_the_admin_client_names_missing_credentials() -> None:

@@ -151,8 +151,8 @@ def test_options_travel() -> None:
 def tls(pem: Path, **changes: str) -> ssl.SSLContext:
     files = {"ssl.ca.location": "one.pem", "ssl.certificate.location": "one.pem", "ssl.key.location": "one.key"}
     named = {name: str(pem / file) for name, file in (files | changes).items() if name.endswith("location")}
-    others = {name: value for name, value in changes.items() if not name.endswith("location")}
-    made = parse_kafka_options(BOOTSTRAP | {"security.protocol": "ssl"} | named | others).client_configuration()
+    rest = {name: value for name, value in changes.items() if not name.endswith("location")}
+    made = parse_kafka_options(BOOTSTRAP | {"security.protocol": "ssl"} | named | rest).client_configuration()
     context: ssl.SSLContext = made["ssl_context"]
     return context
 

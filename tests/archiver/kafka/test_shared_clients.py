@@ -52,9 +52,9 @@ def test_their_topics_are_asked_about_at_once(cluster: FakeCluster) -> None:
         return cluster._metadata(request)
 
     cluster.answers[MetadataRequest] = metadata
-    other = cluster.options | {"client.id": "other"}
+    other_options = cluster.options | {"client.id": "other"}
     with SharedClients(
-        [(cluster.options, "u"), (cluster.options, "t"), (other, "v"), (cluster.options, "t")]
+        [(cluster.options, "u"), (cluster.options, "t"), (other_options, "v"), (cluster.options, "t")]
     ) as shared:
         assert [rows(cluster, shared), rows(cluster, shared)] == [5, 5]
         with shared.client(cluster.options, "w") as client:
@@ -64,10 +64,10 @@ def test_their_topics_are_asked_about_at_once(cluster: FakeCluster) -> None:
 
 def test_range_requests_metadata_if_none_is_shared(cluster: FakeCluster) -> None:
     def metadata(broker: int, request: Any) -> Any:
-        found = cluster._metadata(request)
+        response = cluster._metadata(request)
         if len(cluster.asked_for(MetadataRequest)) == 1:
-            found.brokers = []  # of a broker that has just started
-        return found
+            response.brokers = []  # of a broker that has just started
+        return response
 
     cluster.answers[MetadataRequest] = metadata
     with SharedClients([(cluster.options, "t")]) as shared:
@@ -108,9 +108,9 @@ def test_a_client_is_lent_to_one_user_at_a_time(cluster: FakeCluster) -> None:
     with SharedClients([]) as shared:
         with shared.client(cluster.options, "t") as first, shared.client(cluster.options, "t") as second:
             assert first is not second
-        with shared.client(cluster.options, "t") as again, shared.client(other_options, "t") as other:
+        with shared.client(cluster.options, "t") as again, shared.client(other_options, "t") as other_client:
             assert again is second  # the one that came back first
-            assert other.options.client_id == "other"
+            assert other_client.options.client_id == "other"
 
 
 def test_a_client_whose_user_failed_is_not_lent_again(cluster: FakeCluster) -> None:
@@ -146,12 +146,12 @@ def test_all_are_closed_though_one_of_them_fails_to(cluster: FakeCluster, monkey
             raise OSError("the socket is gone")
 
     monkeypatch.setattr(BrokerClient, "close", fails_first)
-    other = cluster.options | {"client.id": "other"}
+    other_options = cluster.options | {"client.id": "other"}
     with (
         pytest.raises(OSError, match="is gone"),
         SharedClients([]) as shared,
         shared.client(cluster.options, "t") as first,
-        shared.client(other, "t") as second,
+        shared.client(other_options, "t") as second,
     ):
         pass
     assert set(closed) == {first, second}

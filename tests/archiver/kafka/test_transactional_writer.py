@@ -91,9 +91,9 @@ def written(cluster: FakeCluster) -> dict[int, int]:
         brokers.cluster_id()
         writer = TransactionalWriter(brokers, "x")
         writer.open()
-        found = writer.write("t", BATCHES)
+        result = writer.write("t", BATCHES)
         writer.commit()
-        return found
+        return result
 
 
 @pytest.mark.parametrize("code", [NOT_COORDINATOR, LOADING])

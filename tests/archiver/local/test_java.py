@@ -28,9 +28,9 @@ def nowhere(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 def test_java_home_comes_first(tmp_path: Path, nowhere: pytest.MonkeyPatch):
     home = fake_java(tmp_path / "mine", 'openjdk version "17.0.15" 2025-04-15')
-    other = fake_java(tmp_path / "other", 'openjdk version "21.0.1"')
+    other_java = fake_java(tmp_path / "other", 'openjdk version "21.0.1"')
     nowhere.setenv("JAVA_HOME", str(home))
-    nowhere.setenv("PATH", f"{other / 'bin'}:/bin:/usr/bin")
+    nowhere.setenv("PATH", f"{other_java / 'bin'}:/bin:/usr/bin")
     result = java.find_java()
     assert (result.home, result.major) == (home, 17)
     assert result.executable == str(home / "bin" / "java")

@@ -90,5 +90,5 @@ def test_a_failure_is_tried_again_then_told_with_ivys_words(tmp_path: Path, cach
 
 def test_another_choice_of_artifacts_is_another_set(tmp_path: Path):
     java = fake_java(tmp_path / "jdk", FETCHES)
-    other = (Artifact(organisation="org.example", name="thing", revision="2.0"),)
-    assert maven.jars("thing", ARTIFACTS, java, lambda _: None) != maven.jars("thing", other, java, lambda _: None)
+    artifacts = (Artifact(organisation="org.example", name="thing", revision="2.0"),)
+    assert maven.jars("thing", ARTIFACTS, java, lambda _: None) != maven.jars("thing", artifacts, java, lambda _: None)

@@ -80,45 +80,45 @@ def start(one: PartRunner, *, ready_within: float = 20.0) -> tuple[bool, list[st
 
 
 def test_it_starts_once_and_says_so(folder: Path):
-    one = runner(folder)
-    started, said = start(one)
+    part = runner(folder)
+    started, said = start(part)
     assert started
     assert said[0] == "starting"
     assert said[-1].startswith("ready in")
     assert start(runner(folder)) == (False, ["already up"])
     said = []
-    assert one.stop(said.append)
+    assert part.stop(said.append)
     assert said == ["stopped"]
-    assert one.mark is None
-    assert not one.stop(said.append)
+    assert part.mark is None
+    assert not part.stop(said.append)
 
 
 def test_the_port_is_remembered(folder: Path):
-    one = runner(folder)
-    start(one)
-    port = one.context.port("toy")
-    one.stop(lambda _: None)
+    part = runner(folder)
+    start(part)
+    port = part.context.port("toy")
+    part.stop(lambda _: None)
     again = runner(folder)
     start(again)
     assert again.context.port("toy") == port
 
 
 def test_a_port_taken_meanwhile_is_given_up(folder: Path):
-    one = runner(folder)
-    start(one)
-    one.stop(lambda _: None)
-    with socket.create_server((ports.HOST, one.context.port("toy"))) as thief:
-        started, said = start(one)
+    part = runner(folder)
+    start(part)
+    part.stop(lambda _: None)
+    with socket.create_server((ports.HOST, part.context.port("toy"))) as thief:
+        started, said = start(part)
         assert started
         assert "taken by another program" in said[0]
-        assert one.context.port("toy") != thief.getsockname()[1]
+        assert part.context.port("toy") != thief.getsockname()[1]
 
 
 def test_a_port_lost_while_starting_is_replaced(folder: Path):
     thieves: list[socket.socket] = []
-    one = runner(folder, thieves=thieves)
+    part = runner(folder, thieves=thieves)
     try:
-        started, said = start(one)
+        started, said = start(part)
     finally:
         for thief in thieves:
             thief.close()
@@ -137,39 +137,39 @@ def test_a_server_that_never_answers_is_named(folder: Path):
 
 
 def test_giving_up_ends_the_wait_at_once(folder: Path):
-    one = runner(folder, script=SILENT)
+    part = runner(folder, script=SILENT)
     cancelled = threading.Event()
     threading.Timer(0.5, cancelled.set).start()
     begun = time.monotonic()
     with pytest.raises(LocalStackError):
-        one.start(lambda _: None, cancelled)
+        part.start(lambda _: None, cancelled)
     assert time.monotonic() - begun < 10
 
 
 def test_a_server_that_stopped_answering_is_replaced(folder: Path):
-    one = runner(folder)
-    start(one)
-    hung = process.find(one.mark)
+    part = runner(folder)
+    start(part)
+    hung = process.find(part.mark)
     assert hung is not None
     hung.suspend()
-    started, _ = start(one)
+    started, _ = start(part)
     assert started
-    assert process.find(one.mark) != hung
+    assert process.find(part.mark) != hung
 
 
 def test_a_server_started_for_other_ports_is_replaced(folder: Path):
-    one = runner(folder)
-    start(one)
-    before = one.mark
-    (one.context.folder / "moved").touch()
-    assert start(one)[0]
-    assert one.mark != before
+    part = runner(folder)
+    start(part)
+    before = part.mark
+    (part.context.folder / "moved").touch()
+    assert start(part)[0]
+    assert part.mark != before
 
 
 def test_ports_stay_reserved_from_start_to_end(folder: Path):
-    one = runner(folder)
-    one.reserve_ports(lambda _: None)
-    port = one.context.port("toy")
-    start(one)
-    one.reserve_ports(lambda _: None)
-    assert one.context.port("toy") == port
+    part = runner(folder)
+    part.reserve_ports(lambda _: None)
+    port = part.context.port("toy")
+    start(part)
+    part.reserve_ports(lambda _: None)
+    assert part.context.port("toy") == port

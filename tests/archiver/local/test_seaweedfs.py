@@ -15,10 +15,10 @@ from archiver.local.seaweedfs import SeaweedFS, _has_volumes
 
 
 def bound(path: Path) -> socket.socket:
-    one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    one.bind(str(path))
-    one.listen()
-    return one
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(str(path))
+    listener.listen()
+    return listener
 
 
 @pytest.fixture

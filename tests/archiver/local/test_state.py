@@ -48,7 +48,7 @@ def test_a_broken_file_is_named(tmp_path: Path, text: str):
 
 def test_every_change_is_on_disk(tmp_path: Path):
     file = StateFile(tmp_path)
-    file.change(lambda known: known.with_ports({"kafka": 15_001}))
+    file.change(lambda stored: stored.with_ports({"kafka": 15_001}))
     assert StateFile(tmp_path).current == file.current
-    file.change(lambda known: known.with_process("kafka", None))
+    file.change(lambda stored: stored.with_process("kafka", None))
     assert file.current.processes == {}

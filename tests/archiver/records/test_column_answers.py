@@ -78,8 +78,8 @@ def test_versions_take_turns_in_a_batch() -> None:
     old = rows_of(raw, b"\x10\x01", None)
     value = pa.StructArray.from_arrays(
         [
-            old.column("val").field("__raw__") if each.name == "__raw__" else pa.nulls(2, each.type)
-            for each in new.schema.field("val").type
+            old.column("val").field("__raw__") if field.name == "__raw__" else pa.nulls(2, field.type)
+            for field in new.schema.field("val").type
         ],
         fields=list(new.schema.field("val").type),
         mask=old.column("val").is_null(),
@@ -104,18 +104,18 @@ def test_former_column_of_a_field_leaves_rows_unjudged() -> None:
 def test_a_column_that_others_left_out_or_changed_says_nothing() -> None:
     rows = rows_of(WITH_C, b"\x10\x01", None, text(1, text(1, b"x")))
     value = rows.column("val")
-    kept = [each for each in value.type if each.name != "n"]
-    without = pa.StructArray.from_arrays([value.field(each.name) for each in kept], fields=kept, mask=value.is_null())
-    schema = pa.schema([each.with_type(without.type) if each.name == "val" else each for each in rows.schema])
+    kept = [field for field in value.type if field.name != "n"]
+    without = pa.StructArray.from_arrays([value.field(field.name) for field in kept], fields=kept, mask=value.is_null())
+    schema = pa.schema([field.with_type(without.type) if field.name == "val" else field for field in rows.schema])
     columns = [without if name == "val" else rows.column(name) for name in rows.schema.names]
     assert said("val.n = 1", WITH_C, pa.RecordBatch.from_arrays(columns, schema=schema)) == ([], [0, 2])
-    fields_ = [each.with_type(pa.list_(pa.int32())) if each.name == "n" else each for each in value.type]
+    fields_ = [field.with_type(pa.list_(pa.int32())) if field.name == "n" else field for field in value.type]
     lists = [
-        pa.array([[1], None, []], pa.list_(pa.int32())) if each.name == "n" else value.field(each.name)
-        for each in value.type
+        pa.array([[1], None, []], pa.list_(pa.int32())) if field.name == "n" else value.field(field.name)
+        for field in value.type
     ]
     changed = pa.StructArray.from_arrays(lists, fields=fields_, mask=value.is_null())
-    schema = pa.schema([each.with_type(changed.type) if each.name == "val" else each for each in rows.schema])
+    schema = pa.schema([field.with_type(changed.type) if field.name == "val" else field for field in rows.schema])
     columns = [changed if name == "val" else rows.column(name) for name in rows.schema.names]
     assert said("val.n = 1", WITH_C, pa.RecordBatch.from_arrays(columns, schema=schema)) == ([], [0, 2])
 
@@ -163,12 +163,12 @@ def test_values_are_equal(column: Any, value: Any, found: list[int]) -> None:
     assert [at for at, same in enumerate(compared(column, "=", value).to_pylist()) if same] == found
     above = {at for at, is_above in enumerate(compared(column, ">", value).to_pylist()) if is_above}
     below = {at for at, is_below in enumerate(compared(column, "<", value).to_pylist()) if is_below}
-    others = {at for at, differs in enumerate(compared(column, "!=", value).to_pylist()) if differs}
+    unequal = {at for at, differs in enumerate(compared(column, "!=", value).to_pylist()) if differs}
     at_least = {at for at, holds in enumerate(compared(column, ">=", value).to_pylist()) if holds}
     values = column.to_pylist()
-    assert {at for at, it in enumerate(values) if it is not None} == others | set(found)
-    assert not others & set(found)
-    assert others - {at for at, it in enumerate(values) if it != it} == above | below  # noqa: PLR0124 - NaN
+    assert {at for at, it in enumerate(values) if it is not None} == unequal | set(found)
+    assert not unequal & set(found)
+    assert unequal - {at for at, it in enumerate(values) if it != it} == above | below  # noqa: PLR0124 - NaN
     assert at_least == above | set(found)
 
 

@@ -67,9 +67,11 @@ def test_a_former_column_that_others_took_out_of_the_file() -> None:
     now = assign(first.state, value=compile_text(NOW))
     rows = rows_of(first, SENT, None)
     value = rows.column("val")
-    kept_ = [each for each in value.type if each.name != "c"]
-    without = pa.StructArray.from_arrays([value.field(each.name) for each in kept_], fields=kept_, mask=value.is_null())
-    schema = pa.schema([each.with_type(without.type) if each.name == "val" else each for each in rows.schema])
+    kept_ = [field for field in value.type if field.name != "c"]
+    without = pa.StructArray.from_arrays(
+        [value.field(field.name) for field in kept_], fields=kept_, mask=value.is_null()
+    )
+    schema = pa.schema([field.with_type(without.type) if field.name == "val" else field for field in rows.schema])
     columns = [without if name == "val" else rows.column(name) for name in rows.schema.names]
     assert said("val.c.id = 'x'", now, pa.RecordBatch.from_arrays(columns, schema=schema), first) == ([], [0])
 
@@ -117,11 +119,11 @@ def test_rows_of_other_messages_than_the_one_asked_for() -> None:
     assert gone("val.a2.id = 'x'", renamed, rows, first) == ([], [0]), "it may be what the message was called before"
     assert gone("not val.a2.id = 'x'", renamed, rows, first) == ([1], [0])
     assert gone("val.a2.id = 'x' or val.a.id = 'x'", renamed, rows, first) == ([0], [])
-    others = assign(LedgerState(), value=compile_text("message Old { string id = 1; }", "t.Old"))
-    now = assign(others.state, value=compile_text("message New { int32 n = 2; string id = 3; }", "t.New"))
-    rows = rows_of(others, text(1, b"x"), None)
-    assert gone("val.id = 'x'", now, rows, others) == ([], [0])
-    assert gone("not val.id = 'x'", now, rows, others) == ([1], [0])
+    former = assign(LedgerState(), value=compile_text("message Old { string id = 1; }", "t.Old"))
+    now = assign(former.state, value=compile_text("message New { int32 n = 2; string id = 3; }", "t.New"))
+    rows = rows_of(former, text(1, b"x"), None)
+    assert gone("val.id = 'x'", now, rows, former) == ([], [0])
+    assert gone("not val.id = 'x'", now, rows, former) == ([1], [0])
 
 
 def test_what_a_struct_did_not_know_when_the_message_was_alone() -> None:

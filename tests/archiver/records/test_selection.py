@@ -32,8 +32,8 @@ class Archive:
 
 
 def ranges(**asked: Any) -> list[tuple[int, int, int]]:
-    found: list[RowRange] = list(Selection.parse(**asked).resolve(cast("Any", Archive())))
-    return [(each.partition, each.start_offset, each.end_offset) for each in found]
+    selected: list[RowRange] = list(Selection.parse(**asked).resolve(cast("Any", Archive())))
+    return [(range_.partition, range_.start_offset, range_.end_offset) for range_ in selected]
 
 
 @pytest.mark.parametrize(
@@ -125,5 +125,5 @@ def test_selections(filled: Lake):
 @pytest.mark.parametrize("text", ["2026-11-01", "2026-11-01Z", " 2026-11-01 "])
 def test_a_day_is_its_midnight_in_utc(text: str) -> None:
     assert parse_point(text) == parse_point("2026-11-01T00:00:00Z")
-    found = Where.parse(f"time >= {text.strip()}").condition
-    assert found == Where.parse("time >= 2026-11-01T00:00:00Z").condition
+    condition = Where.parse(f"time >= {text.strip()}").condition
+    assert condition == Where.parse("time >= 2026-11-01T00:00:00Z").condition

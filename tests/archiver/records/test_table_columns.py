@@ -47,8 +47,8 @@ TABLE = assign(
 
 
 def columns(text: str, table: Assignment = TABLE, schema: Schema | None = None) -> list[Any]:
-    found = table_columns(Where.parse(text), schema or table.iceberg_schema, table.state)
-    return [*found.values()]
+    selected = table_columns(Where.parse(text), schema or table.iceberg_schema, table.state)
+    return [*selected.values()]
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def columns(text: str, table: Assignment = TABLE, schema: Schema | None = None) 
     ],
 )
 def test_values_of_each_type(text: str, value: object) -> None:
-    (found,) = columns(text)
-    assert (found.value, type(found.value)) == (value, type(value))
-    assert found.field_id == TABLE.iceberg_schema.find_field(text.partition(" ")[0]).field_id
+    (column,) = columns(text)
+    assert (column.value, type(column.value)) == (value, type(value))
+    assert column.field_id == TABLE.iceberg_schema.find_field(text.partition(" ")[0]).field_id
 
 
 def test_the_columns_that_tell_what_a_column_does_not() -> None:
-    (found,) = columns("val.customer.id = 'x'")
+    (column,) = columns("val.customer.id = 'x'")
     ids = {name: TABLE.iceberg_schema.find_field(name).field_id for name in TABLE.iceberg_schema.column_names}
-    assert (found.part, found.part_id, found.errors) == ("val", ids["val"], ids["val.__err__"])
-    assert found.unrecognized == (ids["val.__unrecognized__"], ids["val.customer.__unrecognized__"])
+    assert (column.part, column.part_id, column.errors) == ("val", ids["val"], ids["val.__err__"])
+    assert column.unrecognized == (ids["val.__unrecognized__"], ids["val.customer.__unrecognized__"])
 
 
 @pytest.mark.parametrize(
@@ -165,6 +165,6 @@ def test_former_columns_are_known_unless_selected() -> None:
     first = assign(LedgerState(), value=compile_text("message M { string id = 1; }"))
     second = assign(first.state, value=compile_text("message M { int64 id = 1; }"))
     old = next(entry for entry in second.state.entries if entry.name.startswith("id_deleted"))
-    (found,) = columns("val.id = 1", second)
-    assert found.former == (old.field_id,)
+    (selected,) = columns("val.id = 1", second)
+    assert selected.former == (old.field_id,)
     assert [column.former for column in columns(f"val.id = 1 or val.{old.name} = '1'", second)] == [(), ()]

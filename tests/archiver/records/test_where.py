@@ -29,8 +29,8 @@ BATCH = pa.RecordBatch.from_pylist([{"timestamp_type": 0, **row} for row in ROWS
 
 
 def chosen(text: str, batch: pa.RecordBatch = BATCH) -> list[int]:
-    found: list[int] = Where.parse(text).filter(batch).column("offset").to_pylist()
-    return found
+    offsets: list[int] = Where.parse(text).filter(batch).column("offset").to_pylist()
+    return offsets
 
 
 @pytest.mark.parametrize(
@@ -154,20 +154,20 @@ def test_only_what_can_match_is_read(filled: Lake) -> None:
 
     def ranges(text: str) -> list[tuple[int, int, int, int | None]]:
         return [
-            (each.partition, each.start_offset, each.end_offset, each.min_timestamp)
-            for each in Selection.parse(where=text).resolve(archive)
+            (range_.partition, range_.start_offset, range_.end_offset, range_.min_timestamp)
+            for range_ in Selection.parse(where=text).resolve(archive)
         ]
 
     assert ranges("partition = 1") == [(1, 0, 4, None)]
     assert ranges("offset in (3, 5)") == [(0, 3, 6, None), (1, 3, 4, None)]
     assert ranges("partition = 0 and time >= 1970-01-01T00:00:08Z") == [(0, 0, 12, 8_000)]
     assert ranges("offset < 0") == []
-    found = [
+    offsets = [
         row["offset"]
         for batch in records(archive, Selection.parse(where="partition = 0 and time >= 1970-01-01T00:00:08Z"))
         for row in batch.to_pylist()
     ]
-    assert found == [8, 9]
+    assert offsets == [8, 9]
 
 
 def test_files_that_are_older_are_not_opened(filled: Lake) -> None:

@@ -72,8 +72,10 @@ def test_an_export_fails_if_records_are_retired_meanwhile(lake: Lake, archive: A
 def test_an_export_begins_after_what_was_retired_before(lake: Lake, archive: Any, start: str | None):
     fill(lake, archive, 5)
     lake.retire(40)
-    found = [each for batch in records(lake.archive(), Selection.parse(start=start)) for each in offsets_of(batch)]
-    assert found == list(range(max(40, int(start or 0)), 50))
+    offsets = [
+        offset for batch in records(lake.archive(), Selection.parse(start=start)) for offset in offsets_of(batch)
+    ]
+    assert offsets == list(range(max(40, int(start or 0)), 50))
 
 
 def fill(lake: Lake, archive: Any, files: int) -> None:

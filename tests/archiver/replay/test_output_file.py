@@ -14,7 +14,7 @@ from archiver.replay.output_file import OutputFile
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(each.name for each in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_file_has_its_name_when_it_is_whole(tmp_path: Path) -> None:

@@ -41,13 +41,13 @@ def test_a_batch_has_what_the_records_had(rows: list[dict[str, Any]], codec: Cod
     records = batch(rows).slice(min(skipped, len(rows) - 1))
     produced = ProducedRecords(records, codec)
     decoded = decode_batches(bytes(produced.encode(IDENTITY)), start_offset=0, end_offset=2**62).records
-    found = decoded.to_pylist()
-    assert [row["offset"] for row in found] == [*range(produced.rows)]
+    read = decoded.to_pylist()
+    assert [row["offset"] for row in read] == [*range(produced.rows)]
     for column in ("timestamp", "key", "value", "headers"):
-        assert [row[column] for row in found] == records.column(column).to_pylist()
-    assert {row["timestamp_type"] for row in found} == {0}
-    assert {(row["producer_id"], row["producer_epoch"], row["base_sequence"]) for row in found} == {(77, 3, 12)}
-    assert {row["attributes"] for row in found} == {TRANSACTIONAL | codec}
+        assert [row[column] for row in read] == records.column(column).to_pylist()
+    assert {row["timestamp_type"] for row in read} == {0}
+    assert {(row["producer_id"], row["producer_epoch"], row["base_sequence"]) for row in read} == {(77, 3, 12)}
+    assert {row["attributes"] for row in read} == {TRANSACTIONAL | codec}
 
 
 @given(st.lists(_record, min_size=1, max_size=40), st.integers(1, 400), st.integers(1, 9))

@@ -51,7 +51,7 @@ class World:
 
     def read(self, _partition: int, start: int, end: int) -> Iterator[Any]:
         assert start >= self.earliest
-        rows = [each for each in self.others if start <= each < end]
+        rows = [offset for offset in self.others if start <= offset < end]
         yield SimpleNamespace(records=pa.record_batch({"offset": pa.array(rows, pa.int64())}))
 
     def is_active(self, _group: str) -> bool:

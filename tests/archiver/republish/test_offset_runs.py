@@ -39,7 +39,7 @@ def test_runs_hold_every_record(portions: list[list[int]]) -> None:
     assert places(joined) == expected
     assert joined.records == len(expected)
     assert places(Runs.from_json(json.loads(json.dumps(joined.to_json())))) == expected
-    assert {one: other for piece in joined.pieces(2) for one, other in places(piece).items()} == expected
+    assert {source: target for piece in joined.pieces(2) for source, target in places(piece).items()} == expected
     ends = joined.sources + joined.counts
     goes_on = (ends[:-1] == joined.sources[1:]) & (joined.targets[:-1] + joined.counts[:-1] == joined.targets[1:])
     assert not goes_on.any()
@@ -57,13 +57,13 @@ def test_a_reader_goes_on_at_the_next_record(portions: list[list[int]], offset: 
         after, last = len(entries) - 1, int(part.sources[-1] + part.counts[-1])
         is_last = number == len(parts) - 1
         entries += entries_of(0, after=after, next_offset=reached if is_last else last, runs=part)
-    found = PlacesInTarget({0: frozenset([offset])}, {0: 0})
-    found.read(entries)
+    reader = PlacesInTarget({0: frozenset([offset])}, {0: 0})
+    reader.read(entries)
     if offset > reached:
-        assert found.of(0, offset) is None
+        assert reader.of(0, offset) is None
     else:
-        assert found.of(0, offset) == (min(later) if later else max(expected.values()) + 1)
-    assert found.of(1, offset) is None
+        assert reader.of(0, offset) == (min(later) if later else max(expected.values()) + 1)
+    assert reader.of(1, offset) is None
 
 
 def test_no_runs() -> None:

@@ -56,7 +56,7 @@ def moved(partition: int, sequence: int) -> MovedUpTo:
 def test_a_whole_log_is_read(log_of: Callable[[list[Entry]], ProgressLog]) -> None:
     log = log_of([begun(0), begun(3, 5), moved(0, 1), moved(3, 1), moved(0, 2)])
     assert [type(entry) for entry in log.entries()] == [Begun, Begun, MovedUpTo, MovedUpTo, MovedUpTo]
-    assert {each: found.next_offset for each, found in log.read().items()} == {0: 20, 3: 10}
+    assert {partition: progress.next_offset for partition, progress in log.read().items()} == {0: 20, 3: 10}
 
 
 @pytest.mark.parametrize(

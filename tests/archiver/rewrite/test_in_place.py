@@ -130,7 +130,7 @@ class World:
         return self
 
     def named(self, paths: Any) -> dict[str, TableFile]:
-        return {path: each for path, each in self.there.items() if path in paths}
+        return {path: entry for path, entry in self.there.items() if path in paths}
 
     def put(self, known: TableFile | None = None) -> Rewritten | Displaced:
         return put_in_place(self.work, self.memory.load(), self.rewrite_, {OLD: known or table_file(OLD)})
@@ -167,7 +167,7 @@ def test_it_is_remembered_committed_and_recorded_in_this_order(world: World) -> 
 class Landing(World):
     def rewrite(self, table: ArchiveTable, rewrite: Rewrite, *, change: Any, changed: Any) -> Any:
         done = super().rewrite(table, rewrite, change=change, changed=changed)
-        self.there = {path: each for path, each in self.there.items() if path not in rewrite.old_paths}
+        self.there = {path: entry for path, entry in self.there.items() if path not in rewrite.old_paths}
         self.there |= {path: table_file(path) for path in rewrite.new_paths}
         return done
 
@@ -280,7 +280,7 @@ def test_catalog_gets_files_that_changed_since_the_read(
     world: World, there: tuple[TableFile, ...], changed: tuple[str, ...]
 ) -> None:
     world.outcome = Rewritten(commit_id="c", snapshot_id=5)
-    world.there = {each.path: each for each in there}
+    world.there = {entry.path: entry for entry in there}
     world.put(table_file(OLD, "d"))
     assert world.changed == changed
 
@@ -362,6 +362,6 @@ def test_emptying_rewrite_counts_as_landed(world: World, gone: dict[str, int], s
 
 @pytest.mark.parametrize(("its_own", "steps"), [(False, ["abandon"]), (True, ["journal", "finish"])])
 def test_removal_by_another_is_not_recorded_twice(world: World, *, its_own: bool, steps: list[str]) -> None:
-    one = rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, retired=5), why="too old"))
-    world.unfinished_ones, world.takers_ = (one,), ("another", *([one.commit_id] if its_own else []))
+    rewrite = rewrite_of(RewriteGroup(paths=(OLD,), emptied=spans(0, retired=5), why="too old"))
+    world.unfinished_ones, world.takers_ = (rewrite,), ("another", *([rewrite.commit_id] if its_own else []))
     assert world.settle_all() == steps

@@ -38,13 +38,13 @@ def test_unrecorded_first_offset_shows_a_landed_rewrite(table: int, recorded: in
 
 
 def test_gone_files_show_a_landed_rewrite_unless_journaled():
-    one = retired(OLD)
-    assert judged(one) == RewriteOutcome.LANDED
-    assert judged(one, takers={"another"}) == RewriteOutcome.DISPLACED
-    assert judged(one, takers={"another", one.commit_id}) == RewriteOutcome.LANDED
+    rewrite = retired(OLD)
+    assert judged(rewrite) == RewriteOutcome.LANDED
+    assert judged(rewrite, takers={"another"}) == RewriteOutcome.DISPLACED
+    assert judged(rewrite, takers={"another", rewrite.commit_id}) == RewriteOutcome.LANDED
 
 
 def test_while_all_of_its_files_are_there_it_may_land():
-    one = retired(OLD, OTHER)
-    assert judged(one, there=(OLD, OTHER)) == RewriteOutcome.OPEN
-    assert judged(one, there=(OLD,)) == RewriteOutcome.DISPLACED
+    rewrite = retired(OLD, OTHER)
+    assert judged(rewrite, there=(OLD, OTHER)) == RewriteOutcome.OPEN
+    assert judged(rewrite, there=(OLD,)) == RewriteOutcome.DISPLACED

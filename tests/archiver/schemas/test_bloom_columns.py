@@ -39,8 +39,8 @@ def test_nothing_configured_leaves_it_to_the_table() -> None:
 
 def test_paths_become_field_ids() -> None:
     made = assigned()
-    found = bloom_columns(topic("val.customer.id", "key.__raw__", bloom_filter_fpp=0.05), made, None)
-    assert found == {id_of(made, "val.customer.id"): 0.05, id_of(made, "key.__raw__"): 0.05}
+    columns = bloom_columns(topic("val.customer.id", "key.__raw__", bloom_filter_fpp=0.05), made, None)
+    assert columns == {id_of(made, "val.customer.id"): 0.05, id_of(made, "key.__raw__"): 0.05}
 
 
 @pytest.mark.parametrize(

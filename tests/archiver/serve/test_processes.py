@@ -37,7 +37,7 @@ def misses_something(number: int) -> None:
 
 
 def started(folder: Path, number: int) -> list[int]:
-    return [int(each.suffix[1:]) for each in folder.glob(f"{number}.*")]
+    return [int(path.suffix[1:]) for path in folder.glob(f"{number}.*")]
 
 
 def wait_for(folder: Path, number: int, count: int) -> list[int]:
@@ -60,8 +60,8 @@ def test_who_dies_starts_again_and_a_signal_ends_all(tmp_path: Path) -> None:
     assert processes.run() == signal.SIGTERM
     acting.join()
     assert len(started(tmp_path, 1)) == 1
-    for each in [*started(tmp_path, 0), *started(tmp_path, 1)]:
-        assert not Path(f"/proc/{each}").exists()
+    for pid in [*started(tmp_path, 0), *started(tmp_path, 1)]:
+        assert not Path(f"/proc/{pid}").exists()
 
 
 def test_what_no_other_start_would_find_ends_all() -> None:

@@ -38,9 +38,9 @@ def test_an_error_that_nobody_foresaw_is_a_finding() -> None:
         raise ZeroDivisionError("odd")
         yield
 
-    (found,) = Check(part="Store", look=look, seconds=30).findings()
-    assert found.failed
-    assert "ZeroDivisionError: odd" in str(found.error)
+    (finding,) = Check(part="Store", look=look, seconds=30).findings()
+    assert finding.failed
+    assert "ZeroDivisionError: odd" in str(finding.error)
 
 
 def test_a_check_that_hangs_is_given_up() -> None:
@@ -62,21 +62,21 @@ def test_a_check_that_hangs_is_given_up() -> None:
 
 def test_a_spool_that_is_not_there_is_tried_and_removed_again(tmp_path: Path) -> None:
     section = ArchiveSection(spool=tmp_path / "a" / "b")
-    (found,) = look_at_spool(section)
-    assert found.outcome is CheckOutcome.OK
-    assert "mode 0700, made when it is needed" in found.detail
+    (finding,) = look_at_spool(section)
+    assert finding.outcome is CheckOutcome.OK
+    assert "mode 0700, made when it is needed" in finding.detail
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_spool_without_room_is_a_warning(tmp_path: Path) -> None:
-    (found,) = look_at_spool(ArchiveSection(spool=tmp_path, spool_size=f"{1 << 60}B"))
-    assert found.outcome is CheckOutcome.WARNING
-    assert "Give it room" in found.detail
+    (finding,) = look_at_spool(ArchiveSection(spool=tmp_path, spool_size=f"{1 << 60}B"))
+    assert finding.outcome is CheckOutcome.WARNING
+    assert "Give it room" in finding.detail
 
 
 def test_spark_connect_needs_no_java() -> None:
-    (found,) = look_at_java({"remote": "sc://somewhere"})
-    assert found.outcome is CheckOutcome.SKIPPED
+    (finding,) = look_at_java({"remote": "sc://somewhere"})
+    assert finding.outcome is CheckOutcome.SKIPPED
 
 
 FOUND = (
@@ -92,7 +92,7 @@ FOUND = (
 
 
 def test_text_keeps_brackets_and_names_what_failed() -> None:
-    text = "".join(text_of(finding_lines(each)) for each in FOUND)
+    text = "".join(text_of(finding_lines(finding)) for finding in FOUND)
     assert "cluster [abc]" in text
     assert "topic [x]: BrokerUnavailable: no [one]" in text
     assert "broker: b:1" in text
@@ -104,4 +104,4 @@ def test_text_keeps_brackets_and_names_what_failed() -> None:
 def test_json_says_whether_all_is_well(found: tuple[Finding, ...], is_ok: bool) -> None:
     document = check_json(found)
     assert document["ok"] is is_ok
-    assert [each["outcome"] for each in document["checks"]] == [str(each.outcome) for each in found]
+    assert [finding["outcome"] for finding in document["checks"]] == [str(finding.outcome) for finding in found]

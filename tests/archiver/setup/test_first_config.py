@@ -39,8 +39,8 @@ def sections() -> dict[str, dict[str, object]]:
 @given(names=st.lists(TOPIC_NAMES, unique=True, max_size=12))
 def test_any_topics_make_a_configuration_that_loads(names: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     text = config_text(["head"], sections(), [draft(name, b"x") for name in names])
-    found = loaded(text, tmp_path_factory.mktemp("config"))
-    assert set(found) == {name for name in names if not name.startswith("_")}
+    config = loaded(text, tmp_path_factory.mktemp("config"))
+    assert set(config) == {name for name in names if not name.startswith("_")}
 
 
 def test_guesses_are_comments(tmp_path: Path) -> None:
@@ -88,15 +88,15 @@ def test_servers_that_nobody_named_are_marked() -> None:
 
 
 def test_settings_and_secrets() -> None:
-    found = sections_from(
+    settings = sections_from(
         None,
         None,
         ["registry.dsn=env:DSN", "kafka.sasl.password=file:/run/p", "catalog.uri=http://c", "spark.spark.x=1"],
     )
-    assert found["registry"]["dsn"] == {"env": "DSN"}
-    assert found["kafka"] == {"sasl.password": {"file": "/run/p"}}
-    assert found["spark"] == {"spark.x": "1"}
-    text = config_text([], found, [])
+    assert settings["registry"]["dsn"] == {"env": "DSN"}
+    assert settings["kafka"] == {"sasl.password": {"file": "/run/p"}}
+    assert settings["spark"] == {"spark.x": "1"}
+    text = config_text([], settings, [])
     assert tomllib.loads(text)["registry"]["dsn"] == {"env": "DSN"}
     with pytest.raises(ConfigError, match="is SECTION"):
         sections_from(None, None, ["warehouse=lake"])
@@ -108,10 +108,10 @@ def test_another_configuration_is_taken_without_its_topics(tmp_path: Path) -> No
         '[kafka]\n"bootstrap.servers" = "a:1"\n[catalog]\nuri = "http://c"\ns3 = { region = "x" }\n[registry]\n'
         'dsn = { env = "HOME" }\n[archive]\nspool = "spool"\n[defaults]\nmax_lag = "1s"\n[topics.a]\n'
     )
-    found = sections_from(base, "b:2", ())
-    assert found.keys() == {"kafka", "catalog", "registry", "archive"}
-    assert found["archive"] == {"spool": str(tmp_path / "spool")}
-    parsed = tomllib.loads(config_text([], found, []))
+    settings = sections_from(base, "b:2", ())
+    assert settings.keys() == {"kafka", "catalog", "registry", "archive"}
+    assert settings["archive"] == {"spool": str(tmp_path / "spool")}
+    parsed = tomllib.loads(config_text([], settings, []))
     assert parsed["kafka"]["bootstrap.servers"] == "b:2"
     assert parsed["catalog"]["s3"] == {"region": "x"}
 

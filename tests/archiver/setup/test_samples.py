@@ -47,8 +47,8 @@ def test_any_bytes_look_like_something(data: bytes) -> None:
     ],
 )
 def test_field_numbers(data: bytes, fields: set[int] | None) -> None:
-    found = protobuf_fields(data)
-    assert found == (None if fields is None else frozenset(fields))
+    numbers = protobuf_fields(data)
+    assert numbers == (None if fields is None else frozenset(fields))
 
 
 def test_samples_add_up() -> None:

@@ -11,16 +11,16 @@ MOST = 4 * HOLE_BYTES
 
 starts = st.integers(0, 40 * HOLE_BYTES)
 sizes = st.integers(0, 6 * HOLE_BYTES)
-spans = st.lists(st.tuples(starts, sizes).map(lambda each: (each[0], each[0] + each[1])), max_size=40)
+spans = st.lists(st.tuples(starts, sizes).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=40)
 
 
 def spans_of_runs(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    return [(run.start, run.end) for run in runs(found, lambda each: each, most=MOST)]
+    return [(run.start, run.end) for run in runs(found, lambda pair: pair, most=MOST)]
 
 
 @given(spans)
 def test_each_chunk_is_in_one_run_that_holds_it(found: list[tuple[int, int]]) -> None:
-    grouped = list(runs(found, lambda each: each, most=MOST))
+    grouped = list(runs(found, lambda pair: pair, most=MOST))
     assert sorted(chunk for run in grouped for chunk in run.chunks) == sorted(found)
     for run in grouped:
         assert run.start == min(start for start, _ in run.chunks)

@@ -151,10 +151,10 @@ FOOTERS: Final[dict[str, Callable[[Fields], object]]] = {
     "one encoding more": metadata(NUMBER, (2, LIST), (I32, [5, 3, 8])),
     "codec": metadata(NUMBER, (4, I32), 0),
     "path": metadata(NUMBER, (3, LIST), (BINARY, [b"numbers"])),
-    "pages of an encoding": metadata(TEXT, (13, LIST), listed(1, lambda one: one | {(3, I32): 7})),
-    "repetition levels": metadata(LISTED, (16, STRUCT), lambda one: one | {(2, LIST): (I64, [ROWS, 0])}),
-    "definition levels": metadata(LISTED, (16, STRUCT), lambda one: one | {(3, LIST): (I64, [0, 0, 0, ROWS])}),
-    "bytes of texts": metadata(TEXT, (16, STRUCT), lambda one: one | {(1, I64): 5}),
+    "pages of an encoding": metadata(TEXT, (13, LIST), listed(1, lambda struct: struct | {(3, I32): 7})),
+    "repetition levels": metadata(LISTED, (16, STRUCT), lambda struct: struct | {(2, LIST): (I64, [ROWS, 0])}),
+    "definition levels": metadata(LISTED, (16, STRUCT), lambda struct: struct | {(3, LIST): (I64, [0, 0, 0, ROWS])}),
+    "bytes of texts": metadata(TEXT, (16, STRUCT), lambda struct: struct | {(1, I64): 5}),
     "place of the filter": metadata(NUMBER, (14, I64), more),
     "size of the filter": metadata(NUMBER, (15, I32), lambda size: size - 1),
     "no filter": lambda footer: [chunk(footer, TEXT)[3, STRUCT].pop(value) for value in ((14, I64), (15, I32))],
@@ -163,8 +163,8 @@ FOOTERS: Final[dict[str, Callable[[Fields], object]]] = {
     "rows of a group": group((3, I64), more),
     "bytes of a group": group((2, I64), more),
     "start of a group": group((5, I64), more),
-    "sorting": group((4, LIST), listed(0, lambda one: one | {(1, I32): TEXT})),
-    "sorting downwards": group((4, LIST), listed(0, lambda one: one | {(2, BOOL): True})),
+    "sorting": group((4, LIST), listed(0, lambda struct: struct | {(1, I32): TEXT})),
+    "sorting downwards": group((4, LIST), listed(0, lambda struct: struct | {(2, BOOL): True})),
     "id": element(1, (9, I32), 77),
     "optional": element(1, (3, I32), 0),
     "no text": element(2, (10, STRUCT), {(12, STRUCT): {}}),
@@ -187,11 +187,11 @@ def test_the_judge_notices_another_footer(change: Callable[[Fields], object]) ->
 
 def index(column: int, which: tuple[int, int], field: tuple[int, int], value: Any) -> bytes:
     start = Layout(RIGHT).chunks[0][column].said[which[0]]
-    return with_struct(RIGHT, start, lambda found: found.update({field: _new(value, found[field])}))
+    return with_struct(RIGHT, start, lambda fields: fields.update({field: _new(value, fields[field])}))
 
 
 def location(place: int, field: tuple[int, int], value: Any) -> Any:
-    return listed(place, lambda one: one | {field: _new(value, one[field])})
+    return listed(place, lambda struct: struct | {field: _new(value, struct[field])})
 
 
 INDEXES: Final[dict[str, tuple[int, tuple[int, int], tuple[int, int], Any]]] = {
@@ -272,8 +272,8 @@ def test_the_judge_notices_less_and_more(data: bytes) -> None:
 def test_the_judges_notice_another_value_in_the_rows(name: str, row: int) -> None:
     values = COLUMNS[name].to_pylist()
     values[row] = {"number": -5, "text": "zz", "listed": [99]}[name]
-    others = batch(COLUMNS | {name: pa.array(values, COLUMNS[name].type)})
-    ours = written(FileWriter, BATCH.schema, [[others]], PLANS, [NUMBER])
+    changed = batch(COLUMNS | {name: pa.array(values, COLUMNS[name].type)})
+    ours = written(FileWriter, BATCH.schema, [[changed]], PLANS, [NUMBER])
     with pytest.raises(AssertionError):
         judge_reads(ours, ARROWS, [pa.Table.from_batches([BATCH])])
     with pytest.raises(AssertionError):
@@ -297,8 +297,8 @@ def test_judges_notice_other_batches_and_nulls_for_empty() -> None:
 )
 def test_the_judge_notices_another_plan(options: dict[str, Any]) -> None:
     plan = {"level": 1, "encoding": Encoding.DIFFERENCES, "has_statistics": True, "filter_size": 1 << 15} | options
-    others = [ColumnPlan(leaf=PLANS[0].leaf, **plan), *PLANS[1:]]
-    wrong = written(FileWriter, BATCH.schema, [[BATCH]], others, [NUMBER])
+    other_plans = [ColumnPlan(leaf=PLANS[0].leaf, **plan), *PLANS[1:]]
+    wrong = written(FileWriter, BATCH.schema, [[BATCH]], other_plans, [NUMBER])
     with pytest.raises(AssertionError):
         judged(wrong)
 

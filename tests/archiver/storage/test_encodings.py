@@ -24,7 +24,7 @@ MOMENT = datetime(2026, 1, 1, tzinfo=UTC)
 COLUMNS: dict[str, tuple[pa.DataType, list[Any], Encoding]] = {
     "few": (pa.int64(), [DRAW.randrange(50) for _ in range(COUNT)], Encoding.DICTIONARY),
     "few_texts": (pa.string(), [DRAW.choice(("web", "app")) for _ in range(COUNT)], Encoding.DICTIONARY),
-    "rising": (pa.int64(), [10**12 + 37 * place for place in range(COUNT)], Encoding.DIFFERENCES),
+    "rising": (pa.int64(), [10**12 + 37 * number for number in range(COUNT)], Encoding.DIFFERENCES),
     "wild": (pa.int64(), [DRAW.randrange(-(1 << 63), 1 << 63) for _ in range(COUNT)], Encoding.DIFFERENCES),
     "narrow": (pa.int32(), [DRAW.randrange(-(1 << 31), 1 << 31) for _ in range(COUNT)], Encoding.DIFFERENCES),
     "moments": (
@@ -36,15 +36,19 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any], Encoding]] = {
     "texts": (pa.string(), [f"shops/1/orders/{DRAW.randrange(10**9)}-ü" for _ in range(COUNT)], Encoding.SHARED_STARTS),
     "octets": (
         pa.binary(),
-        [b"\xff" * 30 + DRAW.randbytes(DRAW.randrange(2, 30)) if place % 3 else None for place in range(COUNT)],
+        [b"\xff" * 30 + DRAW.randbytes(DRAW.randrange(2, 30)) if number % 3 else None for number in range(COUNT)],
         Encoding.SHARED_STARTS,
     ),
     "unlike": (pa.string(), [f"{DRAW.randrange(10**9):09}, as before" for _ in range(COUNT)], Encoding.PLAIN),
     "long": (pa.binary(), [DRAW.randbytes(100) for _ in range(COUNT)], Encoding.PLAIN),
-    "mostly_null": (pa.int64(), [place if place % 100 == 0 else None for place in range(COUNT)], Encoding.DICTIONARY),
+    "mostly_null": (
+        pa.int64(),
+        [number if number % 100 == 0 else None for number in range(COUNT)],
+        Encoding.DICTIONARY,
+    ),
     "same": (pa.int64(), [7] * COUNT, Encoding.DICTIONARY),
     "none": (pa.string(), [None] * COUNT, Encoding.DICTIONARY),
-    "lists": (pa.list_(pa.int64()), [[place, -place][: place % 3] for place in range(COUNT)], Encoding.DIFFERENCES),
+    "lists": (pa.list_(pa.int64()), [[number, -number][: number % 3] for number in range(COUNT)], Encoding.DIFFERENCES),
 }
 
 
@@ -68,8 +72,8 @@ def test_choices() -> None:
     rows = table()
     leaves = leaves_of(rows.schema)
     chosen = choose_encodings(leaves, rows)
-    found = {leaf.name.split(".")[1]: chosen.chosen[leaf.index] for leaf in leaves}
-    assert found == {name: expected for name, (_, _, expected) in COLUMNS.items()}
+    choices = {leaf.name.split(".")[1]: chosen.chosen[leaf.index] for leaf in leaves}
+    assert choices == {name: expected for name, (_, _, expected) in COLUMNS.items()}
     assert {leaf.path for leaf in leaves if leaf.index in chosen.long} == {"val.long"}
     assert {leaf.path for leaf in leaves if leaf.index in chosen.constant} == {"val.same"}
 
@@ -106,7 +110,7 @@ def test_the_order_of_leaves_is_that_of_the_schema() -> None:
     unique = list(range(COUNT))
     same = [1] * COUNT
     entries = pa.MapArray.from_arrays(list(range(COUNT + 1)), pa.array(unique), pa.array(same))
-    pairs = pa.array([[{"a": 1, "b": place}] for place in unique])
+    pairs = pa.array([[{"a": 1, "b": number}] for number in unique])
     rows = pa.record_batch({"val": pa.StructArray.from_arrays([entries, pairs, pa.array(unique)], ["m", "p", "last"])})
     for part in (rows, rows.slice(7)):
         leaves = leaves_of(rows.schema)

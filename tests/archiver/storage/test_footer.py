@@ -24,9 +24,9 @@ def layout(**more: object) -> SegmentLayout:
 
 
 def test_every_mapping_is_there_by_version() -> None:
-    found = told(layout(other_mappings={1: '{"of":1}', 2: '{"of": 2}'}), ORIGIN)
-    assert found.origin == ORIGIN
-    assert {version: json.loads(text) for version, text in found.mappings.items()} == {
+    footer = told(layout(other_mappings={1: '{"of":1}', 2: '{"of": 2}'}), ORIGIN)
+    assert footer.origin == ORIGIN
+    assert {version: json.loads(text) for version, text in footer.mappings.items()} == {
         1: {"of": 1},
         2: {"of": 2},
         3: {"of": 3},
@@ -39,9 +39,9 @@ def test_one_mapping_takes_no_more_room_than_before() -> None:
 
 
 def test_a_file_without_an_origin_still_has_mappings_and_digest() -> None:
-    found = told(layout(other_mappings={1: '{"of":1}'}), None)
-    assert (found.origin, found.format_version, found.digest) == (None, None, DIGEST)
-    assert set(found.mappings) == {1, 3}
+    footer = told(layout(other_mappings={1: '{"of":1}'}), None)
+    assert (footer.origin, footer.format_version, footer.digest) == (None, None, DIGEST)
+    assert set(footer.mappings) == {1, 3}
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"x": 1}'])

@@ -110,9 +110,9 @@ def test_entry_that_a_store_will_not_replace_is_kept(tmp_path: Path) -> None:
 
     journal = replace(empty_journal(tmp_path), objects=cast("ObjectStore", Retaining()))
     commit_id = commit_name(60)
-    one = span(0, 0, 10)
-    journal.keep_commit(commit_id, [one])
-    journal.keep_commit(commit_id, [one])
+    range_ = span(0, 0, 10)
+    journal.keep_commit(commit_id, [range_])
+    journal.keep_commit(commit_id, [range_])
     with pytest.raises(StorageDenied):
         journal.keep_commit(commit_id, [span(0, 10, 20)])
     assert starts(journal) == [(0, 0)]

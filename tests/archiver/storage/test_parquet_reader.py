@@ -63,7 +63,7 @@ def described(path: Path) -> DataFileInfo:
 def without_null_counts(data: bytes) -> bytes:
     start = footer_start(data)
     counts = re.compile(rb"(?<=\x1c)\x36(?=.[\0(])|\x16(?=.\([\x04\x08])", re.DOTALL)
-    hurt = counts.sub(lambda found: bytes((found[0][0] ^ 2,)), data[start:])
+    hurt = counts.sub(lambda match: bytes((match[0][0] ^ 2,)), data[start:])
     footer = pq.read_metadata(io.BytesIO(data[:start] + hurt))
     group = footer.row_group(0)
     statistics = [group.column(value).statistics for value in range(footer.num_columns)]
@@ -209,8 +209,8 @@ def test_a_closed_file_keeps_none_of_its_bytes(
 def test_a_nested_column_of_more_than_two_gibibytes_is_readable(archive: Any, tmp_path: Path):
     """One row group of a foreign writer; read whole, pyarrow refuses it."""
     path = tmp_path / "huge.parquet"
-    one = pa.Table.from_batches([archive.batch([archive.row(offset=i, value=bytes(40 << 20)) for i in range(6)])])
-    table = pa.concat_tables([one] * 9)
+    part = pa.Table.from_batches([archive.batch([archive.row(offset=i, value=bytes(40 << 20)) for i in range(6)])])
+    table = pa.concat_tables([part] * 9)
     bounds = ["kafka.partition", "kafka.offset"]
     pq.write_table(table, path, write_batch_size=1, use_dictionary=False, compression="zstd", write_statistics=bounds)
     with ParquetFormat().open(OBJECTS, path.as_uri()) as reader:

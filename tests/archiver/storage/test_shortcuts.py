@@ -218,8 +218,8 @@ class Expiring:
 @pytest.fixture
 def large(tmp_path: Path) -> str:
     draw = random.Random(7)
-    one = {"s": "x", "l": []}
-    rows = [one | {"s": str(at % 5), "l": [draw.randbytes(40).hex()]} for at in range(6_000)]
+    template = {"s": "x", "l": []}
+    rows = [template | {"s": str(at % 5), "l": [draw.randbytes(40).hex()]} for at in range(6_000)]
     path = file_of(tmp_path / "large.parquet", pa.array(rows, MESSAGE.arrow_type))
     assert Path(path.removeprefix("file://")).stat().st_size > 2 * TAIL
     return path

@@ -60,8 +60,8 @@ def test_metrics_are_prometheus_text(url: str, instruments: Instruments) -> None
 
 def test_health_says_why(url: str, health: Health) -> None:
     for path, status in (("/health/live", 200), ("/health/ready", 503), ("/health", 503)):
-        found, body = get(url + path)
-        assert (found, json.loads(body)["reasons"]) == (status, ["The job has not begun yet"])
+        code, body = get(url + path)
+        assert (code, json.loads(body)["reasons"]) == (status, ["The job has not begun yet"])
     health.began()
     for path in ("/health/live", "/health/ready", "/health"):
         assert get(url + path)[0] == 200

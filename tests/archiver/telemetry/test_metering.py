@@ -95,9 +95,9 @@ def test_metrics_that_fail_make_health_fail_and_not_the_job(
     health = Health(stalled_after=60, clock=lambda: now)
     instruments = Instruments()
     monkeypatch.setattr(instruments.waves, "inc", fail)
-    told: list[JobEvent] = []
-    play(all_of(Metering(instruments, health), told.append))
-    assert len(told) == len(list(run()))
+    events: list[JobEvent] = []
+    play(all_of(Metering(instruments, health), events.append))
+    assert len(events) == len(list(run()))
     assert [record.name for record in caplog.records] == ["archiver.observer"]
     assert health.report().live
     now = 61.0
@@ -117,10 +117,10 @@ def spans() -> dict[str, list[ReadableSpan]]:
     exporter = InMemorySpanExporter()
     with tracer_to("http://unused", {}, exporter) as tracer:
         play(Spans(tracer))
-    found: dict[str, list[ReadableSpan]] = {}
+    by_name: dict[str, list[ReadableSpan]] = {}
     for span in exporter.get_finished_spans():
-        found.setdefault(span.name, []).append(span)
-    return found
+        by_name.setdefault(span.name, []).append(span)
+    return by_name
 
 
 def test_spans_lie_in_their_wave_and_task(spans: dict[str, list[ReadableSpan]]) -> None:

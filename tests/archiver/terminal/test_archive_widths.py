@@ -60,12 +60,12 @@ def test_what_stands_in_brackets_is_shown(columns: int) -> None:
 def test_quiet_round_is_one_line_with_the_time(columns: int) -> None:
     seen = played(columns, every=True)
     rounds = re.split(r"(?m)^\d\d:\d\d:\d\d  ", seen.text)
-    busy, idle, one, many = (" ".join(each.split()) for each in rounds[-4:])
+    busy, idle, single, many = (" ".join(line.split()) for line in rounds[-4:])
     assert busy.startswith("123,456,789 records, 84.0 GB read, in 20 min 34 s (100,005 records/s, 68.0 MB/s)")
     assert "Failed (see above): orders-2" in busy
     assert "Nothing new in 1 topic" in busy
     assert idle == "nothing new, 0.2 s"
-    assert one == "nothing archived, 1 offset waits for a full file (min_file_size, max_lag), 0.2 s"
+    assert single == "nothing archived, 1 offset waits for a full file (min_file_size, max_lag), 0.2 s"
     assert many == "nothing archived, 6,000 offsets wait for a full file (min_file_size, max_lag), 0.2 s"
     assert seen.text.count("metrics.cpu.total") == 3  # as it is opened, and in the busy round: its line, its misfits
 

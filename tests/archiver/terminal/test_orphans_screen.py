@@ -31,14 +31,14 @@ from tests.support.terminal.screen import seen
 
 
 def report(number: int, *, deletes: bool) -> OrphansReport:
-    found = tuple(
+    orphans = tuple(
         Orphan(path=f"s3://b/{n}", name=str(n), size=1_000_000, modified_ms=0, kind=OrphanKind.REJECTED, ulid="u")
         for n in range(number)
     )
-    topic = TopicOrphans(topic="orders", table="kafka.orders", listed=99, orphans=found, kept=Counter(age=3))
+    topic = TopicOrphans(topic="orders", table="kafka.orders", listed=99, orphans=orphans, kept=Counter(age=3))
     if deletes:
-        topic.deleted = list(found[1:])
-        topic.failures[found[0].path] = StorageDenied("no right", file=found[0].path)
+        topic.deleted = list(orphans[1:])
+        topic.failures[orphans[0].path] = StorageDenied("no right", file=orphans[0].path)
     return OrphansReport(topics=(topic,), deletes=deletes, older_than=60.0, spool_folders=0, seconds=1.5)
 
 
@@ -66,7 +66,7 @@ def test_a_machine_hears_of_every_object(capsys: pytest.CaptureFixture[str]) -> 
     topic, finished = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert (finished["event"], finished["succeeded"], finished["dry_run"]) == ("finished", False, False)
     assert (topic["event"], topic["topic"], topic["objects"]) == ("orphans", "orders", 99)
-    assert [each["deleted"] for each in topic["orphans"]] == [False, True, True, True]
+    assert [orphan["deleted"] for orphan in topic["orphans"]] == [False, True, True, True]
     assert topic["kept"] == {KeptFor.AGE: 3}
     assert topic["failures"][0]["file"] == "s3://b/0"
     assert topic["orphans"][0]["modified"] == "1970-01-01T00:00:00Z"

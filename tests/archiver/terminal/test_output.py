@@ -35,19 +35,19 @@ def output(*, as_json: bool) -> Output[JobEvent]:
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_closed_pipe_ends_the_output_and_nothing_else(as_json: bool, caplog: pytest.LogCaptureFixture) -> None:
-    others: list[JobEvent] = []
-    with closed_pipe(), output(as_json=as_json) as told, caplog.at_level(logging.ERROR):
-        play(all_of(told, others.append))
-    assert told.failed
-    assert [type(event) for event in others] == [type(event) for event in run()]
+    events: list[JobEvent] = []
+    with closed_pipe(), output(as_json=as_json) as observer, caplog.at_level(logging.ERROR):
+        play(all_of(observer, events.append))
+    assert observer.failed
+    assert [type(event) for event in events] == [type(event) for event in run()]
     assert len(caplog.records) == 1
 
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_what_is_shown_has_not_failed(as_json: bool) -> None:
     out = io.StringIO()
-    with redirect_stdout(out), output(as_json=as_json) as told:
-        play(told)
-    assert not told.failed
+    with redirect_stdout(out), output(as_json=as_json) as observer:
+        play(observer)
+    assert not observer.failed
     assert ('"event": "topics_opened"' in out.getvalue()) is as_json
     assert "orders" in out.getvalue()

@@ -49,8 +49,8 @@ def find(columns: tuple[ColumnOutline, ...], name: str) -> ColumnOutline:
 
 
 def test_the_tree_tells_all_of_a_column() -> None:
-    found = outline(assign(LedgerState(), value=compile_text(TREE)).state)
-    key, val = found.roots
+    tree = outline(assign(LedgerState(), value=compile_text(TREE)).state)
+    key, val = tree.roots
     assert (key.message, val.message) == (None, "t.M")
     column = find(val.columns, "id")
     assert (column.type, column.number, column.source_name, column.protobuf) == ("int", 1, "id", "uint32")
@@ -103,9 +103,9 @@ def test_the_tree_shows_what_a_proto_says_about_columns() -> None:
 
 
 def test_the_tree_is_json() -> None:
-    found = outline(assign(LedgerState(), key=compile_text(TREE)).state).to_json()
-    assert found["version"] == 1
-    assert found["roots"][0]["columns"][0]["protobuf"] == "uint32"
+    tree = outline(assign(LedgerState(), key=compile_text(TREE)).state).to_json()
+    assert tree["version"] == 1
+    assert tree["roots"][0]["columns"][0]["protobuf"] == "uint32"
 
 
 @pytest.mark.parametrize("kind", list(ChangeKind))
@@ -120,9 +120,9 @@ def test_every_kind_of_change_has_words(kind: ChangeKind) -> None:
         before="old" if names else "uint",
         after="new" if names else "long",
     )
-    for told in (describe(change), tell(change)):
-        assert "val.a (id 7)" in told
-        assert "uint" not in told
+    for text in (describe(change), tell(change)):
+        assert "val.a (id 7)" in text
+        assert "uint" not in text
     assert Change.from_json(change.to_json()) == change
 
 
@@ -131,12 +131,12 @@ def test_history_lists_versions_with_their_changes() -> None:
     second = assign(first.state, value=compile_text("message M { int64 b = 1; }"))
     records = [
         VersionRecord(
-            version=each.version,
-            created=datetime(2026, 1, each.version, tzinfo=UTC),
+            version=entry.version,
+            created=datetime(2026, 1, entry.version, tzinfo=UTC),
             fingerprint="f",
-            changes=each.changes,
+            changes=entry.changes,
         )
-        for each in (first, second)
+        for entry in (first, second)
     ]
     text = text_of(history_text("orders", records))
     assert "Version 1, first used 2026-01-01 00:00:00 UTC: 7 columns added" in text
@@ -165,11 +165,11 @@ def test_rules_of_compatibility(fields: str, broken: list[str]) -> None:
     state = assign(LedgerState(), value=compile_text("message M { int32 a = 1; string b = 2; }")).state
     proposed = compile_text(f"message M {{ {fields} }}")
     changes = compare(state, Schemas(key=None, value=proposed), TOPIC).changes
-    found = broken_rules(changes)
-    assert [str(each.rule) for each in found] == broken
-    allowed = broken_rules(changes, allowed=[each.rule for each in found])
+    violations = broken_rules(changes)
+    assert [str(violation.rule) for violation in violations] == broken
+    allowed = broken_rules(changes, allowed=[violation.rule for violation in violations])
     assert allowed == ()
-    text = "\n".join(line.plain for line in verdict_lines(found))
+    text = "\n".join(line.plain for line in verdict_lines(violations))
     assert all(f"breaks rule {rule}" in text for rule in broken)
     assert text.startswith("Not compatible" if broken else "Compatible")
 
@@ -194,10 +194,10 @@ def test_dropped_and_cut_columns_break_rules_too() -> None:
 def test_diff_says_what_a_deployment_would_do() -> None:
     state = assign(LedgerState(), value=compile_text("message M { int32 a = 1; }")).state
     proposed = compile_text("message M { int32 a = 1; string b = 2; M up = 3; }")
-    found = compare(state, Schemas(key=None, value=proposed), TOPIC)
-    assert found.summary == "would become version 2"
-    assert [(change.kind, change.column) for change in found.changes] == [("added", "val.b"), ("added", "val.up")]
-    assert found.cuts == ("val.up  t.M: its type is already on the path from the root",)
+    difference = compare(state, Schemas(key=None, value=proposed), TOPIC)
+    assert difference.summary == "would become version 2"
+    assert [(change.kind, change.column) for change in difference.changes] == [("added", "val.b"), ("added", "val.up")]
+    assert difference.cuts == ("val.up  t.M: its type is already on the path from the root",)
     same = compare(state, Schemas(key=None, value=compile_text("message M { int32 a = 1; }")), TOPIC)
     assert same.summary == "the newest schema, version 1: nothing changes"
     newer = assign(state, value=proposed).state
@@ -210,10 +210,10 @@ def test_diff_of_a_file_keeps_the_other_side_and_the_message(tmp_path: Path) -> 
     state = assign(LedgerState(), key=key, value=value, options=MappingOptions()).state
     file = tmp_path / "next.proto"
     file.write_text('syntax = "proto3"; package t; message M { int64 a = 1; } message K { string k = 1; }')
-    found = compare(state, proposed_schemas(TOPIC, state, file=file, message=None, of_key=False), TOPIC)
-    assert [(change.kind, change.column) for change in found.changes] == [("promoted", "val.a")]
-    found = compare(state, proposed_schemas(TOPIC, state, file=file, message="t.K", of_key=True), TOPIC)
-    assert {(change.kind, change.column) for change in found.changes} >= {("replaced", "key.k")}
+    difference = compare(state, proposed_schemas(TOPIC, state, file=file, message=None, of_key=False), TOPIC)
+    assert [(change.kind, change.column) for change in difference.changes] == [("promoted", "val.a")]
+    difference = compare(state, proposed_schemas(TOPIC, state, file=file, message="t.K", of_key=True), TOPIC)
+    assert {(change.kind, change.column) for change in difference.changes} >= {("replaced", "key.k")}
 
 
 def test_diff_of_a_raw_topic_needs_a_message(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_people_see_offsets_lag_and_who_is_in_the_way() -> None:
 def line(status: TopicStatus, *, width: int = 110) -> list[str]:
     console = TextConsole(width=width, file=io.StringIO())
     console.print(status_screen([status]))
-    return [" ".join(each.split()) for each in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    return [" ".join(text.split()) for text in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
 
 
 def test_a_topic_is_a_line_and_what_is_wrong_stands_below() -> None:
@@ -102,8 +102,8 @@ def test_a_schema_that_hardly_fits_is_told() -> None:
     assert (
         "10 values: 1 not decoded, 2 decoded and kept raw, 8 with unknown fields (25.00 % of the bytes)" in remarks[1]
     )
-    found = status_json(doubted)
-    assert (found["doubts"], found["recognition"]["value"]["unknown"]) == ({"value": "unknown"}, 8)
+    document = status_json(doubted)
+    assert (document["doubts"], document["recognition"]["value"]["unknown"]) == ({"value": "unknown"}, 8)
     assert line(replace(doubted, recognition=Recognition(), doubts={}))[1].endswith("up to date")
 
 
@@ -130,19 +130,19 @@ def test_a_look_among_others_has_its_time_and_trouble_first() -> None:
     console.print(watch_screen([], BrokerUnavailable("nobody answers")))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert re.fullmatch(r"\d\d:\d\d:\d\d", lines[0].strip())
-    assert [each.split()[0] for each in lines[2:4]] == ["orders", "quiet"]
+    assert [text.split()[0] for text in lines[2:4]] == ["orders", "quiet"]
     assert lines[-1].strip() == "BrokerUnavailable: nobody answers"
 
 
 def test_machines_get_plain_values() -> None:
-    found = json.loads(json.dumps(status_json(STATUS)))
-    assert (found["lag_records"], found["lag_seconds"], found["lost_offsets"]) == (11_000, 7_300.4, 4)
-    assert (found["erased_records"], found["lost_records"], found["retired_records"]) == (5, 6, 7)
-    assert found["holes"] == [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 3}]
-    assert found["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27, "files": 0}}
-    assert found["partitions"][0]["open_transactions"][0]["transactional_id"] == "pay"
-    assert found["partitions"][0]["problem"] is None
-    assert found["partitions"][1]["problem"] == {
+    document = json.loads(json.dumps(status_json(STATUS)))
+    assert (document["lag_records"], document["lag_seconds"], document["lost_offsets"]) == (11_000, 7_300.4, 4)
+    assert (document["erased_records"], document["lost_records"], document["retired_records"]) == (5, 6, 7)
+    assert document["holes"] == [{"partition": 1, "start_offset": 10, "end_offset": 20, "rows": 3}]
+    assert document["files"] == {"committed": {"ranges": 3, "rows": 9, "size_bytes": 27, "files": 0}}
+    assert document["partitions"][0]["open_transactions"][0]["transactional_id"] == "pay"
+    assert document["partitions"][0]["problem"] is None
+    assert document["partitions"][1]["problem"] == {
         "kind": "DataLoss",
         "message": "gone",
         "context": {"lost": "[1, 5)"},
@@ -195,8 +195,8 @@ def test_a_retention_that_waits_for_consent_is_a_problem() -> None:
 )
 def test_only_automatic_retirement_waits(settings: dict[str, str], consents: dict[str, bool], waits: bool) -> None:
     config = TopicConfig.model_validate({"name": "orders", "table": "kafka.orders", "expire": "auto", **settings})
-    found = {limits: RetentionConsent(reason="most", is_given=given) for limits, given in consents.items()}
-    assert (missing_consent(config, found) is not None) is waits
+    registered = {limits: RetentionConsent(reason="most", is_given=given) for limits, given in consents.items()}
+    assert (missing_consent(config, registered) is not None) is waits
 
 
 def test_a_chore_that_fails_is_shown_until_it_succeeds() -> None:

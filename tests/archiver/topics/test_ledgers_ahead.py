@@ -29,14 +29,14 @@ class Ledgers:
         return self
 
     def read_together(self, rows: Sequence[TopicRow]) -> dict[int, SeenLedger]:
-        ids = [each.id for each in rows]
+        ids = [item.id for item in rows]
         self.asked.append(ids)
         if self.bad.intersection(ids):
             raise self.error
         return {
-            each: SeenLedger(state=LedgerState(last_id=each), table_uuid=None, now=NOW)
-            for each in ids
-            if each not in self.gone
+            item: SeenLedger(state=LedgerState(last_id=item), table_uuid=None, now=NOW)
+            for item in ids
+            if item not in self.gone
         }
 
 
@@ -46,8 +46,8 @@ def row(number: int) -> TopicRow:
 
 def taken(ledgers: Ledgers, topics: Sequence[int], asking: Sequence[int]) -> list[int | None]:
     ahead = LedgersAhead(cast("Any", ledgers), [row(topic) for topic in topics])
-    found = [ahead.take(row(each)) for each in asking]
-    return [None if each is None else each.state.last_id for each in found]
+    states = [ahead.take(row(item)) for item in asking]
+    return [None if item is None else item.state.last_id for item in states]
 
 
 def test_each_topic_gets_its_own_and_many_are_read_at_once() -> None:

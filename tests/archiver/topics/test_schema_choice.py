@@ -81,11 +81,11 @@ def test_table_without_records_takes_any_change() -> None:
 def test_approval_counts_for_one_schema_and_base() -> None:
     state = ledger(FIRST)
     _, candidate = choose(state, BREAKING["replaced"])
-    _, other = choose(state, BREAKING["renamed"])
+    _, renamed = choose(state, BREAKING["renamed"])
     approved = (approval(candidate, 1),)
     assert choose(state, BREAKING["replaced"], approved=approved)[0].next_version is not None
     assert choose(state, BREAKING["replaced"], approved=(approval(candidate, 1, given=False),))[0].waiting is not None
-    assert choose(state, BREAKING["replaced"], approved=(approval(other, 1),))[0].waiting is not None
+    assert choose(state, BREAKING["replaced"], approved=(approval(renamed, 1),))[0].waiting is not None
     later = ledger(FIRST, ADDED)
     assert choose(later, BREAKING["replaced"], approved=approved)[0].waiting is not None
 

@@ -43,9 +43,9 @@ class Leaders:
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
         return {
-            each: EpochEnd(leader_epoch=epoch, end_offset=self.ends[each, epoch])
-            for each, epoch in epochs.items()
-            if (each, epoch) in self.ends
+            partition: EpochEnd(leader_epoch=epoch, end_offset=self.ends[partition, epoch])
+            for partition, epoch in epochs.items()
+            if (partition, epoch) in self.ends
         }
 
     def list_offsets(self, topic: str, partitions: Iterable[int], at: Any) -> dict[int, int]:
@@ -53,14 +53,14 @@ class Leaders:
 
 
 def starts(registry: Remembered, start_from: StartFrom, leaders: Leaders | None = None, **changes: Any) -> StartOffsets:
-    known: dict[str, Any] = {"topic": TOPIC, "name": "orders", "start_from": start_from} | changes
-    return StartOffsets(brokers=leaders or Leaders(), remembered=registry, **known)  # type: ignore[arg-type]
+    options: dict[str, Any] = {"topic": TOPIC, "name": "orders", "start_from": start_from} | changes
+    return StartOffsets(brokers=leaders or Leaders(), remembered=registry, **options)  # type: ignore[arg-type]
 
 
 def new(bounds: dict[int, tuple[int, int]], **leaderless: int) -> NewPartitions:
     return NewPartitions(
-        log_starts={each: start for each, (start, _) in bounds.items()},
-        log_ends={each: end for each, (_, end) in bounds.items()},
+        log_starts={partition: start for partition, (start, _) in bounds.items()},
+        log_ends={partition: end for partition, (_, end) in bounds.items()},
         leaderless={
             int(name[1:]): PartitionDescription(leader=None, leader_epoch=epoch) for name, epoch in leaderless.items()
         },

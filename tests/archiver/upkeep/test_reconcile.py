@@ -78,8 +78,8 @@ def topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Topic:
         set_offset(memory, partition, 2)
     for partition in range(3):
         made.files.stage(tmp_path, partition, 5)
-    other = StagedRanges()
-    made.gone = (other.stage(tmp_path, 7, 5),)
+    staged = StagedRanges()
+    made.gone = (staged.stage(tmp_path, 7, 5),)
     (tmp_path / f"{made.gone[0].id}.parquet").unlink()
 
     @contextmanager
@@ -110,5 +110,5 @@ def test_every_partition_ahead_is_named_and_so_are_missing_files(topic: Topic) -
 def test_machines_are_told_all_of_them(topic: Topic, capsys: pytest.CaptureFixture[str]) -> None:
     (done,) = reconcile(config())
     command._write(done)
-    told = json.loads(capsys.readouterr().out)
-    assert [each["kind"] for each in told["errors"]] == ["PartitionAhead", "PartitionAhead", "ObjectMissing"]
+    document = json.loads(capsys.readouterr().out)
+    assert [error["kind"] for error in document["errors"]] == ["PartitionAhead", "PartitionAhead", "ObjectMissing"]

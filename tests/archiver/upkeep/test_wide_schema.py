@@ -43,8 +43,8 @@ def test_fields_below_both_kinds_of_lists_stay(in_file: Callable[[pa.Field], pa.
     def listed(make: Callable[[pa.Field], pa.DataType], *fields: pa.Field) -> pa.Schema:
         return val(arrow_field("many", make(arrow_field("element", pa.struct(list(fields)), 13)), 10))
 
-    found = wide_schema(listed(pa.list_, newest), listed(in_file, newest, older), {})
-    assert columns(found)[10][1] == "list<element: struct<a: int32, b: string>>"
+    schema = wide_schema(listed(pa.list_, newest), listed(in_file, newest, older), {})
+    assert columns(schema)[10][1] == "list<element: struct<a: int32, b: string>>"
 
 
 @pytest.mark.parametrize(

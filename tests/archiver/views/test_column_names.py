@@ -110,9 +110,9 @@ def names_after(history: list[Schema], depth: int | None = None) -> dict[int, st
 
 @given(histories(), st.sampled_from((None, 0, 1, 2)))
 def test_names_are_unique_ignoring_case(history: list[Schema], depth: int | None) -> None:
-    found = names_after(history, depth)
-    assert len({name.lower() for name in found.values()}) == len(found)
-    assert set(found) == {leaf.field_id for schema in history for leaf in leaves(schema, depth)}
+    names = names_after(history, depth)
+    assert len({name.lower() for name in names.values()}) == len(names)
+    assert set(names) == {leaf.field_id for schema in history for leaf in leaves(schema, depth)}
 
 
 @given(histories())
@@ -125,18 +125,18 @@ def test_a_column_keeps_its_name_whatever_comes_after(history: list[Schema]) -> 
 
 @given(histories(), st.integers(0, 6))
 def test_given_names_survive_forgotten_schemas(history: list[Schema], cut: int) -> None:
-    known = names_after(history)
-    assert column_names([leaves(schema) for schema in history[cut:]], known) == known
+    names = names_after(history)
+    assert column_names([leaves(schema) for schema in history[cut:]], names) == names
 
 
 @given(histories())
 def test_the_archivers_own_names_are_never_a_fields(history: list[Schema]) -> None:
-    found = names_after(history)
+    names = names_after(history)
     own = {50, 51, 52, 61, 62, 71, 72, *range(1, 25)}
-    assert not {name.lower() for number, name in found.items() if number not in own} & OWN
-    assert found[11] == "kafka_offset"
-    assert (found[51], found[52], found[61], found[62]) == ("key", "value", "key_error", "value_error")
-    assert (found[71], found[72]) == ("key_unrecognized", "value_unrecognized")
+    assert not {name.lower() for number, name in names.items() if number not in own} & OWN
+    assert names[11] == "kafka_offset"
+    assert (names[51], names[52], names[61], names[62]) == ("key", "value", "key_error", "value_error")
+    assert (names[71], names[72]) == ("key_unrecognized", "value_unrecognized")
 
 
 def test_renamed_field_keeps_its_name_and_successor_does_not() -> None:
@@ -145,10 +145,10 @@ def test_renamed_field_keeps_its_name_and_successor_does_not() -> None:
     table.history.append(table.schema())
     table.roots["val"] = (Column(101, "start", (Column(102, "delay_minutes"), Column(104, "delay"))),)
     table.history.append(table.schema())
-    found = names_after(table.history)
-    assert found[102] == "departure_delay"
-    assert found[103] == "departure_gate"
-    assert found[104] == "start_delay"
+    names = names_after(table.history)
+    assert names[102] == "departure_delay"
+    assert names[103] == "departure_gate"
+    assert names[104] == "start_delay"
 
 
 def test_of_two_paths_with_one_name_the_shallower_gets_it() -> None:
@@ -156,9 +156,9 @@ def test_of_two_paths_with_one_name_the_shallower_gets_it() -> None:
     table.roots["val"] = (Column(101, "a", (Column(102, "b"),)), Column(103, "a_b"), Column(104, "key"))
     table.roots["key"] = (Column(105, "error"), Column(106, "id"))
     table.history.append(table.schema())
-    found = names_after(table.history)
-    assert found[103] == "a_b"
-    assert found[102] == "val_a_b"
-    assert found[104] == "val_key"
-    assert found[105] == "key_error_105"
-    assert found[106] == "key_id"
+    names = names_after(table.history)
+    assert names[103] == "a_b"
+    assert names[102] == "val_a_b"
+    assert names[104] == "val_key"
+    assert names[105] == "key_error_105"
+    assert names[106] == "key_id"

@@ -86,8 +86,8 @@ def test_trino() -> None:
 
 
 def test_the_latest_of_each_key() -> None:
-    found = view(TYPED, rows=Rows.LATEST, choice=ColumnChoice(wanted=("key", "address_city")))
-    assert printed(QueryEngine.DUCKDB, found, temporary=True) == (
+    query = view(TYPED, rows=Rows.LATEST, choice=ColumnChoice(wanted=("key", "address_city")))
+    assert printed(QueryEngine.DUCKDB, query, temporary=True) == (
         'CREATE OR REPLACE TEMPORARY VIEW "v" AS\n'
         "SELECT\n"
         '  "key",\n'
@@ -107,10 +107,10 @@ def test_the_latest_of_each_key() -> None:
 
 
 def test_errors_are_rows_with_a_reason_or_with_their_bytes() -> None:
-    found = view(TYPED, rows=Rows.ERRORS)
+    query = view(TYPED, rows=Rows.ERRORS)
     expected = 'WHERE "record"."val"."__err__" IS NOT NULL OR "record"."val"."__raw__" IS NOT NULL'
-    assert printed(QueryEngine.TRINO, found).endswith(expected)
-    assert names(found)[:4] == ["key", "value", "value_error", "headers"]
+    assert printed(QueryEngine.TRINO, query).endswith(expected)
+    assert names(query)[:4] == ["key", "value", "value_error", "headers"]
     with pytest.raises(ConfigError, match="no schema"):
         view(RAW, rows=Rows.ERRORS)
 
@@ -122,9 +122,9 @@ def test_errors_of_a_key_with_a_schema_count_its_bytes_dont() -> None:
         NestedField(131, "id", LongType()),
     )
     typed = Schema(NestedField(1, "key", key), *RAW.fields[1:])
-    found = view(typed, rows=Rows.ERRORS)
-    assert printed(QueryEngine.SPARK, found).endswith("WHERE `record`.`key`.`__err__` IS NOT NULL")
-    assert names(found)[:4] == ["key", "key_error", "value", "headers"]
+    query = view(typed, rows=Rows.ERRORS)
+    assert printed(QueryEngine.SPARK, query).endswith("WHERE `record`.`key`.`__err__` IS NOT NULL")
+    assert names(query)[:4] == ["key", "key_error", "value", "headers"]
     assert names(view(typed))[:4] == ["key", "key_error", "key_id", "value"]
 
 
@@ -139,13 +139,13 @@ def test_a_column_that_a_view_once_had_it_keeps() -> None:
 def test_unrelated_schema_of_the_creation_names_nothing() -> None:
     """Catalogs may keep one that a client proposed; its 111 is another column."""
     stray = Schema(NestedField(1, "key", StructType(NestedField(111, "stray", LongType()))), schema_id=0)
-    found = view(stray, schema(NestedField(111, "plain", LongType()), number=1))
-    assert "plain" in names(found)
+    query = view(stray, schema(NestedField(111, "plain", LongType()), number=1))
+    assert "plain" in names(query)
 
 
 def test_structs_stay_below_the_depth() -> None:
-    found = view(TYPED, choice=ColumnChoice(depth=0))
-    assert {column.name: column.type for column in found.columns}["address"] == CITY
+    query = view(TYPED, choice=ColumnChoice(depth=0))
+    assert {column.name: column.type for column in query.columns}["address"] == CITY
     assert "address_city" in names(view(TYPED, choice=ColumnChoice(depth=1)))
 
 
@@ -169,8 +169,8 @@ def test_a_choice_of_nothing_is_refused(choice: ColumnChoice, told: str) -> None
 
 
 def test_patterns_choose_and_leave_out() -> None:
-    found = view(TYPED, choice=ColumnChoice(wanted=("KEY", "kafka_*"), excluded=("kafka_*timestamp",)))
-    assert names(found) == ["key", "kafka_partition", "kafka_offset", "kafka_batch_start"]
+    query = view(TYPED, choice=ColumnChoice(wanted=("KEY", "kafka_*"), excluded=("kafka_*timestamp",)))
+    assert names(query) == ["key", "kafka_partition", "kafka_offset", "kafka_batch_start"]
 
 
 def test_what_an_engine_lacks_is_refused() -> None:
@@ -181,8 +181,8 @@ def test_what_an_engine_lacks_is_refused() -> None:
 
 
 def test_clickhouse_tests_every_member_of_a_null_struct() -> None:
-    found = view(TYPED, choice=ColumnChoice(wanted=("address_city", 'odd`"name', "tombstone")))
-    assert printed(QueryEngine.CLICKHOUSE, found) == (
+    query = view(TYPED, choice=ColumnChoice(wanted=("address_city", 'odd`"name', "tombstone")))
+    assert printed(QueryEngine.CLICKHOUSE, query) == (
         "CREATE OR REPLACE VIEW `v` AS\n"
         "SELECT\n"
         "  identity(`record`.`val`).`address`.`city` AS `address_city`,\n"
@@ -198,8 +198,8 @@ def test_clickhouse_tests_every_member_of_a_null_struct() -> None:
 
 
 def test_athena_has_no_times_with_a_zone() -> None:
-    found = view(TYPED, choice=ColumnChoice(wanted=("kafka_event_timestamp",)))
-    assert statement(found, dialect_of(QueryEngine.ATHENA), Place(catalog="awsdatacatalog", name="v")) == (
+    query = view(TYPED, choice=ColumnChoice(wanted=("kafka_event_timestamp",)))
+    assert statement(query, dialect_of(QueryEngine.ATHENA), Place(catalog="awsdatacatalog", name="v")) == (
         'CREATE OR REPLACE VIEW "my.shop"."v" AS\n'
         "SELECT\n"
         '  CAST("record"."kafka"."event_timestamp" AT TIME ZONE \'UTC\' AS timestamp(6)) AS "kafka_event_timestamp"\n'
@@ -209,7 +209,7 @@ def test_athena_has_no_times_with_a_zone() -> None:
 
 def test_latest_record_is_independent_of_field_names() -> None:
     fields = [NestedField(130, "__age__", LongType()), NestedField(131, "__Deleted__", LongType())]
-    found = view(schema(*fields), rows=Rows.LATEST, choice=ColumnChoice(wanted=("__age__", "__deleted__")))
+    query = view(schema(*fields), rows=Rows.LATEST, choice=ColumnChoice(wanted=("__age__", "__deleted__")))
     connection = duckdb.connect()
     connection.execute("ATTACH ':memory:' AS lake")
     connection.execute('CREATE SCHEMA lake."my.shop"')
@@ -219,7 +219,7 @@ def test_latest_record_is_independent_of_field_names() -> None:
         " {'partition': 0, 'offset': o} AS kafka"
         " FROM (VALUES (1, 'a', 7), (2, 'a', 1), (3, 'b', 1), (4, 'b', 9)) AS record(o, k, age)"
     )
-    connection.execute(printed(QueryEngine.DUCKDB, found, temporary=True))
+    connection.execute(printed(QueryEngine.DUCKDB, query, temporary=True))
     assert sorted(connection.execute("SELECT * FROM v").fetchall()) == [(1, 1), (9, 1)]
 
 

@@ -26,7 +26,7 @@ def commit(account: IntervalChains, start: int, length: int, rows: int) -> Store
     stored = StoredRange.of(stored, commit_id=f"C{start}")
     fresh = (Interval.of(stored),)
     around = OffsetRange(0, max(0, start - 1), start + length - 1)
-    account.act((around,), lambda known: acts.summed_up(acts.recorded(known, fresh), {}))
+    account.act((around,), lambda intervals: acts.summed_up(acts.recorded(intervals, fresh), {}))
     return stored
 
 
@@ -39,7 +39,7 @@ def test_a_compacted_topic_has_an_interval_for_each_commit() -> None:
         partition=0, start_offset=0, end_offset=COMMITS * 20_000, rows=7 * COMMITS, digest=digest_text(7 * COMMITS)
     )
     spans = (acts.SpanRecords.of(OffsetRange(0, 0, COMMITS * 20_000 - 1), (merged,)),)
-    account.act((spans[0].offsets,), lambda known: acts.rewritten(known, spans, "compacted"))
+    account.act((spans[0].offsets,), lambda intervals: acts.rewritten(intervals, spans, "compacted"))
     (stored,) = account.intervals
     assert (stored.expected, stored.digest) == (7 * COMMITS, digest_text(7 * COMMITS))
 

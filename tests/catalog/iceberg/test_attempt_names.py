@@ -14,9 +14,9 @@ TABLE = UUID("0197a8a4-6f5e-7c00-8000-000000000001")
 def test_ours_are_known_for_the_one_table_only() -> None:
     made = [new_attempt_id(TABLE) for _ in range(1000)]
     assert len(set(made)) == len(made)
-    assert all(is_ours(each, TABLE) for each in made)
-    assert not any(is_ours(each, uuid4()) for each in made)
-    assert {(each.variant, each.version) for each in made} == {(uuid4().variant, 8)}
+    assert all(is_ours(uuid, TABLE) for uuid in made)
+    assert not any(is_ours(uuid, uuid4()) for uuid in made)
+    assert {(uuid.variant, uuid.version) for uuid in made} == {(uuid4().variant, 8)}
 
 
 @given(st.uuids())
@@ -25,8 +25,8 @@ def test_no_other_uuid_is_taken_for_ours(other: UUID) -> None:
 
 
 def test_nor_are_those_that_libraries_make() -> None:
-    others = [uuid1(), uuid3(TABLE, "a"), uuid4(), uuid5(TABLE, "a")]
-    assert not any(is_ours(each, TABLE) for each in others)
+    foreign = [uuid1(), uuid3(TABLE, "a"), uuid4(), uuid5(TABLE, "a")]
+    assert not any(is_ours(uuid, TABLE) for uuid in foreign)
 
 
 @pytest.mark.parametrize(
@@ -42,8 +42,8 @@ def test_nor_are_those_that_libraries_make() -> None:
     ],
 )
 def test_names_of_manifests(name: str, is_list: bool | None) -> None:
-    found = ManifestName.of(name)
+    parsed = ManifestName.of(name)
     if is_list is None:
-        assert found is None
+        assert parsed is None
     else:
-        assert found == ManifestName(uuid=UUID("7d0a5b39-4f6e-4b8a-9a55-0d3f6a3c1b2e"), is_list=is_list)
+        assert parsed == ManifestName(uuid=UUID("7d0a5b39-4f6e-4b8a-9a55-0d3f6a3c1b2e"), is_list=is_list)

@@ -88,9 +88,9 @@ def data_file(partition: tuple[object, ...]) -> DataFile:
 def written(kind: type[ManifestWriterV2], spec: PartitionSpec, partition: tuple[object, ...], codec: str) -> Any:
     file = _File("s3://lake/m0.avro")
     with kind(spec, SCHEMA, file, SNAPSHOT, codec) as writer:  # type: ignore[arg-type]
-        for each in (data_file(partition), data_file(partition)):
+        for added in (data_file(partition), data_file(partition)):
             entry = ManifestEntry.from_args(
-                status=ManifestEntryStatus.ADDED, snapshot_id=SNAPSHOT, sequence_number=None, data_file=each
+                status=ManifestEntryStatus.ADDED, snapshot_id=SNAPSHOT, sequence_number=None, data_file=added
             )
             writer.add(entry)
     return file.stream.found, writer.to_manifest_file()
@@ -113,9 +113,9 @@ def test_a_list_reads_as_pyiceberg_reads_it(version: int, tmp_path: Path) -> Non
         writer.add_manifests(manifests[:3])
         writer.add_manifests(manifests[3:])
     for _ in range(2):
-        found = ManifestListFile.read(io.new_input(path))
-        assert found == list(read_manifest_list(io.new_input(path)))
-        assert [each.sequence_number for each in found] == [4 if version == 2 else 0] * len(manifests)
+        listed = ManifestListFile.read(io.new_input(path))
+        assert listed == list(read_manifest_list(io.new_input(path)))
+        assert [manifest.sequence_number for manifest in listed] == [4 if version == 2 else 0] * len(manifests)
 
 
 def test_a_file_that_is_no_list_raises_what_pyiceberg_raises(tmp_path: Path) -> None:

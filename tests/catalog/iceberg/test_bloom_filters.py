@@ -47,9 +47,9 @@ def test_properties_follow_renamed_and_dropped_columns() -> None:
 
 
 def test_names_that_columns_exchange_are_exchanged() -> None:
-    other = NestedField(NOTE.field_id, "id", NOTE.field_type)
+    renamed = NestedField(NOTE.field_id, "id", NOTE.field_type)
     properties = {f"{ENABLED}val.id": "true", f"{RATE}val.id": "0.02"}
-    done = changed_properties(properties, before=schema(ID, NOTE), after=schema(NUMBER, other), wanted=None)
+    done = changed_properties(properties, before=schema(ID, NOTE), after=schema(NUMBER, renamed), wanted=None)
     assert done.removals == (f"{ENABLED}val.id", f"{RATE}val.id")
     assert set(done.updates) == {f"{ENABLED}val.number", f"{RATE}val.number"}
 

@@ -66,8 +66,8 @@ def manifests_on_disk(tmp_path: Path) -> int:
 
 
 def test_files_and_offsets_arrive_in_one_snapshot(catalog: MemoryCatalog):
-    first, second, other = span(0, 5, 10), span(0, 10, 12), span(3, 0, 4)
-    outcome = run(catalog, second, other, first, commit_id="ID")
+    first, second, third = span(0, 5, 10), span(0, 10, 12), span(3, 0, 4)
+    outcome = run(catalog, second, third, first, commit_id="ID")
     expected = {
         0: PartitionOffset(next_offset=12, leader_epoch=3),
         3: PartitionOffset(next_offset=4, leader_epoch=3),
@@ -75,7 +75,7 @@ def test_files_and_offsets_arrive_in_one_snapshot(catalog: MemoryCatalog):
     assert isinstance(outcome, Committed)
     assert outcome.offsets == expected
     assert catalog.load().offsets == expected
-    assert catalog.paths() == sorted(one.file.path for one in (first, second, other) if one.file)
+    assert catalog.paths() == sorted(range_.file.path for range_ in (first, second, third) if range_.file)
     (snapshot,) = catalog.metadata.snapshots
     assert snapshot.snapshot_id == outcome.snapshot_id
     assert snapshot.summary is not None
@@ -89,9 +89,9 @@ def test_a_snapshot_says_the_sum_of_its_files_digests(catalog: MemoryCatalog):
     ranges = [with_digest(span(partition, 0, 5), digest) for partition, digest in enumerate(digests)]
     assert isinstance(run(catalog, *ranges, span(2, 0, 5, with_file=False)), Committed)
     assert isinstance(run(catalog, with_digest(span(3, 0, 5), digests[0]), span(4, 0, 5)), Committed)
-    known, unknown = (snapshot.summary for snapshot in catalog.metadata.snapshots)
-    assert known is not None
-    assert (known["archiver.digest"], known["archiver.digest-algorithm"]) == ("0" * 31 + "2", DIGEST_ALGORITHM)
+    counted, unknown = (snapshot.summary for snapshot in catalog.metadata.snapshots)
+    assert counted is not None
+    assert (counted["archiver.digest"], counted["archiver.digest-algorithm"]) == ("0" * 31 + "2", DIGEST_ALGORITHM)
     assert unknown is not None
     assert "archiver.digest" not in unknown.additional_properties
 
@@ -232,18 +232,18 @@ def test_lost_commit_is_sent_again_with_the_same_files(catalog: MemoryCatalog, t
     run(catalog, span(1, 0, 10, with_file=False))
     before = manifests_on_disk(tmp_path)
     catalog.script += [getattr(catalog, fate)] * 2
-    wanted = span(0, 0, 10)
-    assert isinstance(run(catalog, wanted), Committed)
+    range_ = span(0, 0, 10)
+    assert isinstance(run(catalog, range_), Committed)
     assert len(catalog.attempts) == 4
-    assert [wanted.file.path] == catalog.paths() if wanted.file else False
+    assert [range_.file.path] == catalog.paths() if range_.file else False
     assert manifests_on_disk(tmp_path) == before + 2
 
 
 def test_the_same_commit_may_be_asked_for_again(catalog: MemoryCatalog):
-    wanted = span(0, 0, 10)
-    first = run(catalog, wanted, commit_id="ID")
+    range_ = span(0, 0, 10)
+    first = run(catalog, range_, commit_id="ID")
     run(catalog, span(0, 10, 20))
-    again = run(catalog, wanted, commit_id="ID")
+    again = run(catalog, range_, commit_id="ID")
     assert isinstance(first, Committed)
     assert isinstance(again, Committed)
     assert again.snapshot_id == first.snapshot_id
@@ -273,7 +273,7 @@ def test_a_rival_on_another_partition_is_stepped_around(catalog: MemoryCatalog, 
 
     catalog.script.append(lose)
     assert isinstance(run(catalog, span(0, 0, 10)), Committed)
-    assert {number: one.next_offset for number, one in catalog.load().offsets.items()} == {0: 10, 1: 10, 2: 10}
+    assert {number: offset.next_offset for number, offset in catalog.load().offsets.items()} == {0: 10, 1: 10, 2: 10}
     assert len(catalog.paths()) == 3
     assert manifests_on_disk(tmp_path) == 6  # two files for each snapshot: those of the lost attempt are gone
 
@@ -293,10 +293,10 @@ def test_commit_is_unresolved_if_the_catalog_disappears(catalog: MemoryCatalog):
         catalog.lose_answer(attempt)
 
     catalog.script.append(lose)
-    wanted = span(0, 0, 10)
-    assert isinstance(run(catalog, wanted, commit_id="ID"), Unresolved)
+    range_ = span(0, 0, 10)
+    assert isinstance(run(catalog, range_, commit_id="ID"), Unresolved)
     catalog.unreachable_loads = 0
-    assert isinstance(run(catalog, wanted, commit_id="ID"), Committed)
+    assert isinstance(run(catalog, range_, commit_id="ID"), Committed)
     assert len(catalog.metadata.snapshots) == 1
 
 

@@ -66,9 +66,9 @@ def test_the_first_end_counts() -> None:
 @pytest.mark.parametrize("key", [f"adls.sas-token.{HOST}", "adls.sas-token.account"])
 def test_a_sas_token_of_the_locations_account_is_the_clients(key: str) -> None:
     vended = {"adls.sas-token.other.dfs.core.windows.net": "no", key: "sas"}
-    found = for_clients(vended, LOCATION)
-    assert (found["adls.account-name"], found["adls.sas-token"]) == ("account", "sas")
-    assert found.items() >= vended.items()
+    properties = for_clients(vended, LOCATION)
+    assert (properties["adls.account-name"], properties["adls.sas-token"]) == ("account", "sas")
+    assert properties.items() >= vended.items()
 
 
 def test_a_sas_token_of_another_account_is_not() -> None:

@@ -53,9 +53,9 @@ def test_true_and_nothing_allow(properties: Mapping[str, str]) -> None:
 def test_the_error_names_property_table_and_cure() -> None:
     with pytest.raises(FilesShared) as raised:
         refuse_shared({"gc.enabled": " FALSE "}, "kafka.orders", refused="nothing was erased")
-    told = str(raised.value)
-    assert told.startswith("nothing was erased: the table property `gc.enabled` is ` FALSE `")
-    assert "ALTER TABLE kafka.orders SET TBLPROPERTIES ('gc.enabled' = 'true')" in told
+    message = str(raised.value)
+    assert message.startswith("nothing was erased: the table property `gc.enabled` is ` FALSE `")
+    assert "ALTER TABLE kafka.orders SET TBLPROPERTIES ('gc.enabled' = 'true')" in message
     assert raised.value.retryable is False
 
 
@@ -125,9 +125,9 @@ def test_leftovers_of_attempts_are_those_that_are_named(tmp_path: Path, paths: l
 def test_own_folder_ends_at_its_border(tmp_path: Path, paths: list[str]) -> None:
     folder = OwnFolder(f"{tmp_path.as_uri()}/")
     delete(IO, paths[0], folder)
-    for other in (tmp_path.as_uri(), f"{tmp_path.as_uri()}-2/a"):
+    for location in (tmp_path.as_uri(), f"{tmp_path.as_uri()}-2/a"):
         with pytest.raises(RuntimeError, match="is not below"):
-            delete(IO, other, folder)
+            delete(IO, location, folder)
     assert left(tmp_path) == ["b", "c"]
 
 

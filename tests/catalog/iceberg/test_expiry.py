@@ -32,11 +32,11 @@ def commit(catalog: MemoryCatalog, first: int, end: int) -> None:
 
 
 def measured(number: int) -> TranslatedRange:
-    one = span(0, number, number + 1)
-    assert one.file is not None
+    range_ = span(0, number, number + 1)
+    assert range_.file is not None
     bounds = {10: (0).to_bytes(4, "little"), 11: number.to_bytes(8, "little")}
     counts = {10: 1, 11: 1}
-    return replace(one, files=(replace(one.file, lower_bounds=bounds, upper_bounds=bounds, value_counts=counts),))
+    return replace(range_, files=(replace(range_.file, lower_bounds=bounds, upper_bounds=bounds, value_counts=counts),))
 
 
 def tidy(catalog: MemoryCatalog, retention: SnapshotRetention = FEW) -> int:
@@ -84,7 +84,7 @@ def manifest_lists(catalog: MemoryCatalog) -> list[Path]:
 
 
 def ids_of(catalog: MemoryCatalog, retention: SnapshotRetention, *, now_ms: int) -> tuple[int, ...]:
-    return tuple(one.snapshot_id for one in expirable(catalog.metadata, retention, now_ms=now_ms))
+    return tuple(snapshot.snapshot_id for snapshot in expirable(catalog.metadata, retention, now_ms=now_ms))
 
 
 def now() -> int:
@@ -194,7 +194,7 @@ def entries(catalog: MemoryCatalog) -> list[Any]:
 
 
 def plain(record: Record) -> list[Any]:
-    return [record[place] for place in range(len(record))]
+    return [record[index] for index in range(len(record))]
 
 
 def lists_of(catalog: MemoryCatalog) -> list[Path]:
@@ -233,9 +233,9 @@ def test_property_set_while_snapshots_expire_keeps_their_files(catalog: MemoryCa
 
 def test_property_set_after_the_table_was_loaded(catalog: MemoryCatalog) -> None:
     commit(catalog, 0, 30)
-    known = catalog.load()
+    table = catalog.load()
     forbid(catalog)
-    assert housekeep(known, FEW, load=catalog.load, send=lambda *_: pytest.fail("snapshots have gone")) == 0
+    assert housekeep(table, FEW, load=catalog.load, send=lambda *_: pytest.fail("snapshots have gone")) == 0
 
 
 def test_chosen_snapshots_stay_too(catalog: MemoryCatalog) -> None:

@@ -17,9 +17,9 @@ LAKE = "abfss://lake@acme.dfs.core.windows.net/warehouse/x"
 
 
 def client(location: str = LAKE, **properties: str) -> AzureFileIO:
-    found = suited(load_file_io({name.replace("_", "-"): value for name, value in properties.items()}), location)
-    assert isinstance(found, AzureFileIO)
-    return found
+    azure = suited(load_file_io({name.replace("_", "-"): value for name, value in properties.items()}), location)
+    assert isinstance(azure, AzureFileIO)
+    return azure
 
 
 @pytest.mark.parametrize(
@@ -98,14 +98,14 @@ def test_tables_with_the_same_settings_share_a_client_of_s3():
 )
 def test_s3_client_differs_from_pyicebergs_by_small_writes_alone(more: dict[str, str]):
     ours, theirs = s3_client(**more), PyArrowFileIO(S3 | more).fs_by_scheme("s3", "lake")
-    (made,), (wanted,) = ours.__reduce__()[1], theirs.__reduce__()[1]
-    assert made == wanted | {"allow_delayed_open": True}
+    (made,), (expected,) = ours.__reduce__()[1], theirs.__reduce__()[1]
+    assert made == expected | {"allow_delayed_open": True}
 
 
 def test_client_that_finds_credentials_keeps_finding_them(monkeypatch: pytest.MonkeyPatch):
     """Copied credentials would expire."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "own")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hush")
-    found = suited(load_file_io(S3 | dict.fromkeys(KEYS), "s3://lake/x"), "s3://lake/x")
-    assert isinstance(found, S3FileIO)
-    assert not found.fs_by_scheme("s3", "lake").__reduce__()[1][0]["allow_delayed_open"]
+    s3 = suited(load_file_io(S3 | dict.fromkeys(KEYS), "s3://lake/x"), "s3://lake/x")
+    assert isinstance(s3, S3FileIO)
+    assert not s3.fs_by_scheme("s3", "lake").__reduce__()[1][0]["allow_delayed_open"]

@@ -68,9 +68,9 @@ def never(_: Snapshot) -> list[ManifestFile]:
 
 
 def test_the_current_spec_names_column_and_range(lake: MemoryCatalog) -> None:
-    (found,) = hidden_values(partitioned(lake, "val.id", "truncate[10]"), never)
+    (hidden,) = hidden_values(partitioned(lake, "val.id", "truncate[10]"), never)
     low = -(1 << 63)
-    assert found == HiddenValues(column="val.id", transform="truncate[10]", low=low, high=low + 7)
+    assert hidden == HiddenValues(column="val.id", transform="truncate[10]", low=low, high=low + 7)
     (remark,) = hidden_rows(lake.load())
     assert remark == (
         "the table has `truncate(10, val.id)` as a partition: engines that filter by val.id leave out rows with the "
@@ -107,5 +107,5 @@ def test_an_earlier_spec_counts_while_it_has_files(lake: MemoryCatalog) -> None:
         return [ManifestFile.from_args(partition_spec_id=before, added_files_count=0, existing_files_count=live)]
 
     assert hidden_values(metadata, lambda _: listed(0)) == ()
-    (found,) = hidden_values(metadata, lambda _: listed(1))
-    assert (found.transform, found.is_current) == ("truncate[10]", False)
+    (hidden,) = hidden_values(metadata, lambda _: listed(1))
+    assert (hidden.transform, hidden.is_current) == ("truncate[10]", False)

@@ -57,11 +57,11 @@ def test_credentials_of_the_catalogs_are_not_kept(
     iceberg = table.iceberg
     io = type(iceberg.io)(storage)
     reached = ArchiveTable(topic=TOPIC, iceberg=Table(("kafka", "orders"), iceberg.metadata, "", io, catalog=None))  # type: ignore[arg-type]
-    known = LastKnownTable.of(reached, OWN)
-    assert known.vended is vended
-    assert "theirs" not in known.metadata
+    kept = LastKnownTable.of(reached, OWN)
+    assert kept.vended is vended
+    assert "theirs" not in kept.metadata
     if vended:
         with pytest.raises(CatalogUnreachable, match="credentials"):
-            known.table(TOPIC, OWN)
+            kept.table(TOPIC, OWN)
     else:
-        assert known.table(TOPIC, OWN).io_properties == OWN
+        assert kept.table(TOPIC, OWN).io_properties == OWN

@@ -20,13 +20,13 @@ def of_one_making(attempt: Any) -> Any:
         match value:
             case dict():
                 varying = ("snapshot-id", "timestamp-ms", "manifest-list", "last-updated-ms", "archiver.head")
-                return {key: clean(each) for key, each in value.items() if key not in varying}
+                return {key: clean(item) for key, item in value.items() if key not in varying}
             case list():
-                return [clean(each) for each in value]
+                return [clean(item) for item in value]
             case _:
                 return value
 
-    return [clean(each.model_dump(by_alias=True, mode="json")) for each in (*attempt.updates, *attempt.requirements)]
+    return [clean(item.model_dump(by_alias=True, mode="json")) for item in (*attempt.updates, *attempt.requirements)]
 
 
 def test_it_sends_what_pyicebergs_own_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

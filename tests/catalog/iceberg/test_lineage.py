@@ -56,7 +56,7 @@ def set_main(catalog: MemoryCatalog, place: int) -> None:
 
 def expire(catalog: MemoryCatalog, *places: int) -> None:
     """As Java does: children of expired snapshots keep a missing parent."""
-    gone = [catalog.metadata.snapshots[place].snapshot_id for place in places]
+    gone = [catalog.metadata.snapshots[index].snapshot_id for index in places]
     parents = {snapshot.snapshot_id: snapshot.parent_snapshot_id for snapshot in catalog.metadata.snapshots}
     catalog.change(RemoveSnapshotsUpdate.model_validate({"snapshot-ids": gone}))
     left = [
@@ -186,7 +186,7 @@ def test_nothing_is_settled_by_a_table_that_was_set_back(catalog: MemoryCatalog)
     with pytest.raises(RolledBack):
         settle(catalog.load(), (last,))
     settled = settle(catalog.load(), (last,), after_rollback=True)
-    assert [type(each) for each in settled.landed] == [Landed]
+    assert [type(outcome) for outcome in settled.landed] == [Landed]
 
 
 def test_our_own_expiry_keeps_the_head_and_what_is_on_top(catalog: MemoryCatalog) -> None:
@@ -194,7 +194,7 @@ def test_our_own_expiry_keeps_the_head_and_what_is_on_top(catalog: MemoryCatalog
     for _ in range(4):
         foreign_append(catalog)
     few = SnapshotRetention(seconds=0.0, keep=1, least=1, batch=1)
-    going = {each.snapshot_id for each in expirable(catalog.metadata, few, now_ms=1 << 60)}
+    going = {expired.snapshot_id for expired in expirable(catalog.metadata, few, now_ms=1 << 60)}
     assert going == {snapshot.snapshot_id for snapshot in catalog.metadata.snapshots[:2]}
     assert head not in going
 

@@ -29,10 +29,10 @@ def test_it_reads_as_pyiceberg_reads_it(told: dict[str, Any]) -> None:
 
 
 def test_tables_with_the_same_columns_share_them(told: dict[str, Any]) -> None:
-    one = table_of(json.dumps(told)).metadata
-    other = table_of(json.dumps({**told, "metadata": told["metadata"] | {"table-uuid": str(uuid4())}})).metadata
-    assert other.table_uuid != one.table_uuid
-    assert other.schema() is one.schema()
+    first = table_of(json.dumps(told)).metadata
+    second = table_of(json.dumps({**told, "metadata": told["metadata"] | {"table-uuid": str(uuid4())}})).metadata
+    assert second.table_uuid != first.table_uuid
+    assert second.schema() is first.schema()
 
 
 def test_nothing_is_added_to_shared_columns_by_using_them(told: dict[str, Any]) -> None:
@@ -55,8 +55,8 @@ def test_nothing_is_added_to_shared_columns_by_using_them(told: dict[str, Any]) 
     schema.find_column_name(schema.highest_field_id)
     schema.as_arrow()
     metadata.spec().partition_type(schema)
-    for each in schema.field_ids:
-        schema.find_type(each)
+    for field_id in schema.field_ids:
+        schema.find_type(field_id)
     schema.accessor_for_field(schema.fields[0].field_id)
     schema.check_format_version_compatibility(2)
     assert schema.model_copy(deep=True) == schema
@@ -66,22 +66,22 @@ def test_nothing_is_added_to_shared_columns_by_using_them(told: dict[str, Any]) 
 
 
 def _members(part: object) -> set[tuple[str, tuple[str, ...]]]:
-    found = {(type(part).__name__, tuple(sorted(vars(part))))}
-    for each in vars(part).values():
-        for below in each if isinstance(each, tuple) else (each,):
+    members = {(type(part).__name__, tuple(sorted(vars(part))))}
+    for member in vars(part).values():
+        for below in member if isinstance(member, tuple) else (member,):
             if isinstance(below, IcebergBaseModel):
-                found |= _members(below)
-    return found
+                members |= _members(below)
+    return members
 
 
 @pytest.mark.parametrize("change", [{"name": "other"}, {"id": 4_000}, {"doc": "other"}, {"required": True}])
 def test_other_columns_are_others(told: dict[str, Any], change: dict[str, Any]) -> None:
-    one = table_of(json.dumps(told)).metadata
+    first = table_of(json.dumps(told)).metadata
     told["metadata"]["schemas"][0]["fields"][-1] |= change
     text = json.dumps(told)
-    other = table_of(text).metadata
-    assert other == TableResponse.model_validate_json(text).metadata
-    assert other.schema() != one.schema()
+    second = table_of(text).metadata
+    assert second == TableResponse.model_validate_json(text).metadata
+    assert second.schema() != first.schema()
 
 
 @pytest.mark.parametrize(

@@ -25,14 +25,14 @@ FILES = 5
 
 @pytest.fixture
 def listed(tmp_path: Path) -> ListedTable:
-    found = ListedTable(tmp_path)
+    table = ListedTable(tmp_path)
     for number in range(4):
-        add(found, number)
-    return found
+        add(table, number)
+    return table
 
 
 def add(listed: ListedTable, number: int) -> None:
-    listed.add([data_file(f"file:///data/{number}-{each}", [1], offsets=(each, each)) for each in range(FILES)])
+    listed.add([data_file(f"file:///data/{number}-{offset}", [1], offsets=(offset, offset)) for offset in range(FILES)])
 
 
 def list_of(table: Table) -> Path:
@@ -74,10 +74,10 @@ def test_an_error_says_where_the_blocks_end(listed: ListedTable) -> None:
     path = list_of(listed.table())
     borders = in_blocks(path)
     path.write_bytes(path.read_bytes()[: borders[2] + 9])
-    with pytest.raises(MetadataDamaged) as told:
+    with pytest.raises(MetadataDamaged) as raised:
         manifest_list(listed.io, path.as_uri())
-    assert told.value.context["place"] == borders[2]
-    assert told.value.context["bytes"] == borders[2] + 9
+    assert raised.value.context["place"] == borders[2]
+    assert raised.value.context["bytes"] == borders[2] + 9
 
 
 def test_a_plan_is_never_shorter_in_silence(listed: ListedTable) -> None:
@@ -144,10 +144,10 @@ def test_wrong_totals_before_an_expired_parent_are_ignored(listed: ListedTable) 
 def test_a_parent_that_tells_no_deletes_is_believed_of_data(listed: ListedTable) -> None:
     before = listed.table(total_data_files=4 * FILES)
     table = listed.table(parent=before, total_data_files=4 * FILES + 1, total_delete_files=1)
-    with pytest.raises(MetadataDamaged, match="counted wrong") as told:
+    with pytest.raises(MetadataDamaged, match="counted wrong") as raised:
         read(table)
-    assert told.value.context["total-data-files too few"] == 1
-    assert "total-delete-files too few" not in told.value.context
+    assert raised.value.context["total-data-files too few"] == 1
+    assert "total-delete-files too few" not in raised.value.context
 
 
 def test_an_empty_list_is_taken_where_there_are_no_files(tmp_path: Path) -> None:
@@ -191,9 +191,9 @@ def test_short_read_says_nothing_against_a_manifest_list(listed: ListedTable) ->
     table.io = ShortIO(listed.io)  # type: ignore[assignment]
     with pytest.raises(ConnectionError):
         read(table)
-    with pytest.raises(StorageError) as told:
+    with pytest.raises(StorageError) as raised:
         ManifestReader().files(table)
-    assert told.value.retryable
+    assert raised.value.retryable
 
 
 def test_short_read_says_nothing_against_a_manifest(listed: ListedTable) -> None:

@@ -121,10 +121,10 @@ def test_longer_snapshot_retention_wins(catalog: MemoryCatalog) -> None:
 
 def test_more_snapshots_than_the_archiver_keeps(catalog: MemoryCatalog) -> None:
     set_properties(catalog, **{COUNT: "500"})
-    (told,) = remarks(catalog, SnapshotRetention())
-    assert "`history.expire.min-snapshots-to-keep` is 500" in told
-    assert "newest 100 snapshots" in told
-    assert "the table's property wins" in told
+    (remark,) = remarks(catalog, SnapshotRetention())
+    assert "`history.expire.min-snapshots-to-keep` is 500" in remark
+    assert "newest 100 snapshots" in remark
+    assert "the table's property wins" in remark
 
 
 def test_remarks_are_logged_once(catalog: MemoryCatalog, caplog: pytest.LogCaptureFixture) -> None:
@@ -142,7 +142,7 @@ def test_paths_that_are_not_followed_are_named(catalog: MemoryCatalog) -> None:
     hashes, folder = remarks(catalog)
     assert "`write.object-storage.enabled` is `TRUE`" in hashes
     assert "`write.folder-storage.path` is `s3://other/x`" in folder
-    assert all(catalog.load().data_location in each for each in (hashes, folder))
+    assert all(catalog.load().data_location in remark for remark in (hashes, folder))
 
 
 def test_data_path_is_followed_without_a_remark(catalog: MemoryCatalog) -> None:

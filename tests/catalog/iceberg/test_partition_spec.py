@@ -46,7 +46,7 @@ from schema_mapping.columns.fixed import FLAT_INGEST_TIMESTAMP_ID
 
 
 def schema(*names: str, number: IcebergType | None = None) -> Schema:
-    fields = [NestedField(10 + place, name, StringType()) for place, name in enumerate(names)]
+    fields = [NestedField(10 + index, name, StringType()) for index, name in enumerate(names)]
     fields.append(NestedField(30, "n", number or IntegerType()))
     return Schema(
         NestedField(FLAT_INGEST_TIMESTAMP_ID, "ingest_timestamp", TimestamptzType()),
@@ -61,9 +61,9 @@ def terms(*texts: str) -> list[PartitionTerm]:
 @pytest.mark.parametrize("texts", [["val.a", "val.b"], ["day", "val.a", "val.b"], ["val.b", "day", "val.a"]])
 def test_every_term_may_go_by_an_earlier_name(texts: list[str]) -> None:
     now, earlier = schema("renamed", "too"), [schema("renamed", "b"), schema("a", "b")]
-    found = partitioning_for(terms(*texts), now, "flat", earlier=iter(earlier))
-    wanted = {"val.a": 10, "val.b": 11, "day": FLAT_INGEST_TIMESTAMP_ID}
-    assert [column.source_id for column in found.columns] == [wanted[text] for text in texts]
+    partitioning = partitioning_for(terms(*texts), now, "flat", earlier=iter(earlier))
+    ids = {"val.a": 10, "val.b": 11, "day": FLAT_INGEST_TIMESTAMP_ID}
+    assert [column.source_id for column in partitioning.columns] == [ids[text] for text in texts]
 
 
 @pytest.mark.parametrize("term", [PartitionTerm("day", None), PartitionTerm("day", "ingest_timestamp")])
@@ -79,10 +79,10 @@ def test_values_of_a_source_that_this_commit_widens_are_read(text: str) -> None:
     spec = iceberg_spec(partitioning)
     day = struct.pack("<i", 20_000)
     for value, number in ((struct.pack("<q", 1 << 40), 1 << 40), (struct.pack("<i", 70), 70), (None, None)):
-        place = PartitionTuple(partitioning.by, (day, value))
-        for known in (narrow, schema("a", number=LongType())):
-            found = record_of(place, spec, known)
-            assert (found[0], found[1]) == (20_000, number)
+        partition = PartitionTuple(partitioning.by, (day, value))
+        for table_schema in (narrow, schema("a", number=LongType())):
+            record = record_of(partition, spec, table_schema)
+            assert (record[0], record[1]) == (20_000, number)
 
 
 @pytest.mark.parametrize(
@@ -110,18 +110,23 @@ def test_values_of_a_source_that_this_commit_widens_are_read(text: str) -> None:
 def test_values_of_a_manifest_come_back_as_they_are(
     kind: IcebergType, transform: str, values: tuple[object, ...], tmp_path: Path
 ) -> None:
-    known = Schema(NestedField(7, "one", kind), NestedField(8, "other", IntegerType()))
+    known_schema = Schema(NestedField(7, "one", kind), NestedField(8, "other", IntegerType()))
     spec = PartitionSpec(
         PartitionField(source_id=8, field_id=1000, transform=parse_transform("bucket[4]"), name="b"),
         PartitionField(source_id=7, field_id=1001, transform=parse_transform(transform), name="p"),
     )
-    wanted = [Record(3, value) for value in (*values, None)]
+    expected = [Record(3, value) for value in (*values, None)]
     path = str(tmp_path / "m.avro")
-    read = through_manifest(path, wanted, spec, known)
-    places = [tuple_of(tuple(each[at] for at in range(len(each))), spec, known) for each in read]
-    assert {place.by for place in places if place} == {f"bucket[4](8), {transform}(7)"}
-    assert through_manifest(path, [record_of(place, spec, known) for place in places if place], spec, known) == read
-    assert len(read) == len(wanted)
+    read = through_manifest(path, expected, spec, known_schema)
+    places = [tuple_of(tuple(record[at] for at in range(len(record))), spec, known_schema) for record in read]
+    assert {partition.by for partition in places if partition} == {f"bucket[4](8), {transform}(7)"}
+    assert (
+        through_manifest(
+            path, [record_of(partition, spec, known_schema) for partition in places if partition], spec, known_schema
+        )
+        == read
+    )
+    assert len(read) == len(expected)
     assert tuple_of((3, None), spec, Schema(NestedField(8, "other", IntegerType()))) is None
 
 
@@ -139,7 +144,7 @@ def through_manifest(path: str, partitions: list[Record], spec: PartitionSpec, k
             )
             file.spec_id = 0
             writer.add_entry(ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=1, data_file=file))
-    return [each.data_file.partition for each in writer.to_manifest_file().fetch_manifest_entry(io)]
+    return [entry.data_file.partition for entry in writer.to_manifest_file().fetch_manifest_entry(io)]
 
 
 def test_decimals_that_may_be_negative_are_not_truncated() -> None:

@@ -56,12 +56,12 @@ def by(column: str, transform: Any, name: str, *, instead_of: str = "ingest_day"
 
 
 def staged(start: int, end: int, *, hours: tuple[int, int] | None = (3, 20), **more: Any) -> TranslatedRange:
-    one = span(0, start, end)
-    assert one.file is not None
+    range_ = span(0, start, end)
+    assert range_.file is not None
     if hours is not None:
         low, high = (struct.pack("<q", (DAY * 24 + hour) * 3_600_000_000 + 17) for hour in hours)
         more = {"lower_bounds": {13: low}, "upper_bounds": {13: high}, **more}
-    return replace(one, files=(replace(one.file, **more),))
+    return replace(range_, files=(replace(range_.file, **more),))
 
 
 def append(lake: MemoryCatalog, *ranges: TranslatedRange) -> None:
@@ -73,13 +73,13 @@ def partitions(lake: MemoryCatalog) -> list[tuple[str, int]]:
     table = lake.load().iceberg
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    found = []
+    result = []
     for manifest in snapshot.manifests(lake.io):
         spec = table.specs()[manifest.partition_spec_id]
         for entry in manifest.fetch_manifest_entry(lake.io):
             assert entry.data_file.spec_id == spec.spec_id
-            found.append((", ".join(str(field) for field in spec.fields), entry.data_file.partition[0]))
-    return sorted(found)
+            result.append((", ".join(str(field) for field in spec.fields), entry.data_file.partition[0]))
+    return sorted(result)
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ def test_the_statements_leave_our_field_alone(
         repartition(lake, change)
     with pytest.raises(PartitioningChanged) as error:
         _ = lake.load().partitioning
-    told = error.value.message.partition("for example: ")[2].split("; ")
-    assert told == [f"ALTER TABLE kafka.orders {statement.format(INGEST)}" for statement in statements]
+    advised = error.value.message.partition("for example: ")[2].split("; ")
+    assert advised == [f"ALTER TABLE kafka.orders {statement.format(INGEST)}" for statement in statements]
 
 
 @pytest.mark.parametrize(
@@ -263,11 +263,11 @@ def test_files_of_two_partitionings_land_in_one_commit(lake: MemoryCatalog) -> N
 )
 def test_what_fits_no_partitioning_is_refused(lake: MemoryCatalog, more: Any, hours: tuple[int, int] | None) -> None:
     repartition(lake, by(INGEST, HourTransform(), "ingest_hour"))
-    one = staged(0, 5, hours=hours, **more)
-    assert one.file is not None
+    range_ = staged(0, 5, hours=hours, **more)
+    assert range_.file is not None
     with pytest.raises(PartitioningChanged) as error:
-        prepare(lake.load(), [one], change=None, commit_id=new_id())
-    assert error.value.context["file"] == one.file.path
+        prepare(lake.load(), [range_], change=None, commit_id=new_id())
+    assert error.value.context["file"] == range_.file.path
     assert lake.metadata.snapshots == []
 
 
@@ -298,7 +298,7 @@ def test_removal_keeps_misplaced_rows_in_place(lake: MemoryCatalog, partition: P
 
 def test_a_rewritten_file_stays_in_its_partition(lake: MemoryCatalog) -> None:
     append(lake, staged(0, 5), staged(5, 10))
-    old, other = lake.paths()
+    old, kept = lake.paths()
     repartition(lake, by(EVENT, DayTransform(), "event_day"))
     new = RewriteGroup.of_file(old, file("file:///nowhere/new.parquet"))
     rewrite = Rewrite(commit_id=new_id(), reason="reprocess", schema_version=1, groups=(new,))
@@ -306,7 +306,7 @@ def test_a_rewritten_file_stays_in_its_partition(lake: MemoryCatalog) -> None:
         load=lake.load, send=lake.send, rewrite=rewrite, change=None, changed=lambda _: (), backoff=AT_ONCE
     )
     assert isinstance(done, Rewritten)
-    assert lake.paths() == sorted([other, new.new_paths[0]])
+    assert lake.paths() == sorted([kept, new.new_paths[0]])
     assert partitions(lake) == [("1000: ingest_day: day(13)", DAY)] * 2
 
 

@@ -67,15 +67,15 @@ def current_list(catalog: MemoryCatalog) -> Path:
 
 def test_a_summary_counts_the_manifests(lake: MemoryCatalog) -> None:
     replace(lake, lake.paths()[0])
-    told = [summary_of(snapshot) for snapshot in lake.metadata.snapshots]
-    assert [(each["manifests-created"], each["manifests-kept"]) for each in told[:3]] == [
+    summaries = [summary_of(snapshot) for snapshot in lake.metadata.snapshots]
+    assert [(item["manifests-created"], item["manifests-kept"]) for item in summaries[:3]] == [
         ("1", "0"),
         ("1", "1"),
         ("1", "2"),
     ]
-    found = manifests(lake)
-    new = sum(each.added_snapshot_id == lake.metadata.current_snapshot_id for each in found)
-    assert (told[3]["manifests-created"], told[3]["manifests-kept"]) == (str(new), str(len(found) - new))
+    listed = manifests(lake)
+    new = sum(item.added_snapshot_id == lake.metadata.current_snapshot_id for item in listed)
+    assert (summaries[3]["manifests-created"], summaries[3]["manifests-kept"]) == (str(new), str(len(listed) - new))
 
 
 @pytest.mark.parametrize("is_another_process", [False, True])
@@ -95,8 +95,8 @@ def test_no_snapshot_is_made_on_a_list_that_was_cut_short(lake: MemoryCatalog, *
 def test_no_snapshot_is_made_in_a_store_that_lost_the_list(lake: MemoryCatalog, *, is_all_gone: bool) -> None:
     """An unmounted folder looks empty, and accepts every write."""
     damaged = current_list(lake)
-    for each in damaged.parent.iterdir() if is_all_gone else [damaged]:
-        each.unlink()
+    for path in damaged.parent.iterdir() if is_all_gone else [damaged]:
+        path.unlink()
     for _ in range(2):  # the list is kept for one try
         with pytest.raises(FileNotFoundError):
             append(lake, 15)
@@ -124,8 +124,8 @@ def test_manifest_truncated_during_its_rewrite_is_detected(tmp_path: Path) -> No
     gone = data_files(lake.load(), {lake.paths()[0]})
     without_last_block(damaged := Path(manifest.manifest_path.removeprefix("file://")))
     producer = overwrite(LightTransaction(table), {}, WrittenLists())
-    for each in gone.values():
-        producer.delete_data_file(each)
+    for entry in gone.values():
+        producer.delete_data_file(entry)
     with pytest.raises(MetadataDamaged, match=damaged.name):
         producer.commit()
 
@@ -143,7 +143,7 @@ def test_no_manifest_that_was_cut_short_is_merged(tmp_path: Path) -> None:
 
 def test_nothing_expires_where_a_list_that_stays_was_cut_short(lake: MemoryCatalog) -> None:
     """Manifests lost by such a list would pass for expired ones."""
-    there = {manifest.manifest_path for manifest in manifests(lake)}
+    paths = {manifest.manifest_path for manifest in manifests(lake)}
     without_last_block(current_list(lake))
     before = lake.load()
     with pytest.raises(MetadataDamaged, match="cut short"):
@@ -153,4 +153,4 @@ def test_nothing_expires_where_a_list_that_stays_was_cut_short(lake: MemoryCatal
             load=lake.load,
             send=lambda *_: pytest.fail("snapshots have gone"),
         )
-    assert all(Path(each.removeprefix("file://")).exists() for each in there)
+    assert all(Path(path.removeprefix("file://")).exists() for path in paths)

@@ -36,9 +36,9 @@ def test_shallow_scalars_are_measured_first_lists_never():
 
 def test_only_so_many_scalars_are_measured():
     wide = [NestedField(200 + number, f"f{number}", LongType()) for number in range(100)]
-    found = measured(metrics_properties(schema(*wide)), "truncate(16)")
-    assert len(found) == MEASURED_SCALARS
-    assert found[:2] == ["key.__raw__", "val.f0"]
+    columns = measured(metrics_properties(schema(*wide)), "truncate(16)")
+    assert len(columns) == MEASURED_SCALARS
+    assert columns[:2] == ["key.__raw__", "val.f0"]
 
 
 def test_measured_columns_stay_measured_and_modes_of_others_stay():

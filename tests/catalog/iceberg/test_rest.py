@@ -184,9 +184,9 @@ def test_proxies_are_looked_up_once_per_server(monkeypatch: pytest.MonkeyPatch):
             session.get(f"{uri}/v1/config")
             with pytest.raises(requests.exceptions.ConnectionError):
                 session.get("http://away.test/v1/config")
-    here = [each for each in asked if each.startswith(uri)]
-    assert len(here) <= 2, "one for each session: that of the configuration, and that of tables"
-    assert len(asked) - len(here) == 1
+    own = [address for address in asked if address.startswith(uri)]
+    assert len(own) <= 2, "one for each session: that of the configuration, and that of tables"
+    assert len(asked) - len(own) == 1
 
 
 def test_metadata_that_is_known_is_not_made_again(tmp_path: Path) -> None:
@@ -197,11 +197,11 @@ def test_metadata_that_is_known_is_not_made_again(tmp_path: Path) -> None:
     with answering(200, about | answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
         first = catalog.load_table("kafka.orders")
         answer["config"] = {"a": "second"}
-        with answering(200, about | answer) as later, connect({"uri": later}, timeout_seconds=3) as other:
-            again = other.load_table("kafka.orders", first)
+        with answering(200, about | answer) as later, connect({"uri": later}, timeout_seconds=3) as second:
+            again = second.load_table("kafka.orders", first)
     assert again.metadata is first.metadata
     assert (again.config, again.io.properties["a"]) == ({"a": "second"}, "second")
-    assert again.catalog is other
+    assert again.catalog is second
 
 
 @pytest.mark.parametrize(
@@ -218,25 +218,25 @@ def test_metadata_that_is_another_is_read(tmp_path: Path, change: dict[str, Any]
     metadata = json.loads(MemoryCatalog(tmp_path).load().iceberg.metadata.model_dump_json())
     answer = {"metadata-location": "s3://lake/v1.metadata.json", "metadata": metadata, "defaults": {}, "overrides": {}}
     with answering(200, answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
-        known = catalog.load_table("kafka.orders")
+        first = catalog.load_table("kafka.orders")
     answer["metadata-location"] = change.pop("metadata-location", answer["metadata-location"])
     answer["metadata"] = metadata | change
     with answering(200, answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
-        found = catalog.load_table("kafka.orders", known)
+        second = catalog.load_table("kafka.orders", first)
         whole = catalog.load_table("kafka.orders")
-    assert found.metadata is not known.metadata
-    assert found.metadata == whole.metadata
+    assert second.metadata is not first.metadata
+    assert second.metadata == whole.metadata
 
 
 def test_errors_are_those_of_any_load(tmp_path: Path) -> None:
-    known = MemoryCatalog(tmp_path).load().iceberg
+    table = MemoryCatalog(tmp_path).load().iceberg
     with answering(200, {"defaults": {}, "overrides": {}}) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
         with pytest.raises(ValidationError):
-            catalog.load_table("kafka.orders", known)
+            catalog.load_table("kafka.orders", table)
         with answering(404, {"error": {"type": "x", "message": "gone", "code": 404}}) as away:
             catalog.uri = away
             with pytest.raises(exceptions.NoSuchTableError):
-                catalog.load_table("kafka.orders", known)
+                catalog.load_table("kafka.orders", table)
 
 
 @pytest.mark.parametrize(("failures", "is_known"), [(1, True), (2, True), (1, False)])
@@ -244,20 +244,20 @@ def test_who_knows_a_table_asks_again_after_a_passing_error(tmp_path: Path, fail
     metadata = json.loads(MemoryCatalog(tmp_path).load().iceberg.metadata.model_dump_json())
     answer = {"metadata-location": "s3://lake/v1.metadata.json", "metadata": metadata, "defaults": {}, "overrides": {}}
     with answering(200, answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
-        known = catalog.load_table("kafka.orders")
+        table = catalog.load_table("kafka.orders")
         get, left = catalog._session.get, iter(range(failures))
 
         def failing(place: str) -> requests.Response:
-            found = get(place)
-            found.status_code = 503 if next(left, None) is not None else 200
-            return found
+            response = get(place)
+            response.status_code = 503 if next(left, None) is not None else 200
+            return response
 
         catalog._session.get = failing
         if is_known and failures == 1:
-            assert catalog.load_table("kafka.orders", known).metadata is known.metadata
+            assert catalog.load_table("kafka.orders", table).metadata is table.metadata
         else:
             with pytest.raises(exceptions.ServiceUnavailableError):
-                catalog.load_table("kafka.orders", known if is_known else None)
+                catalog.load_table("kafka.orders", table if is_known else None)
         assert next(left, None) is None
 
 
@@ -267,7 +267,7 @@ STATUSES = (200, 400, 401, 403, 404, 409, 418, 419, 429, 500, 501, 502, 503, 504
 @pytest.mark.parametrize("status", STATUSES)
 def test_a_commit_is_sent_and_judged_as_pyiceberg_does_it(tmp_path: Path, status: int) -> None:
     table = MemoryCatalog(tmp_path).load().iceberg
-    told = {"metadata-location": "s3://lake/v2.metadata.json", "metadata": json.loads(table.metadata.model_dump_json())}
+    body = {"metadata-location": "s3://lake/v2.metadata.json", "metadata": json.loads(table.metadata.model_dump_json())}
     about = {"defaults": {}, "overrides": {}, "error": {"type": "x", "message": "no", "code": status}}
 
     def sent(catalog: Any, send: Any) -> Any:
@@ -282,9 +282,9 @@ def test_a_commit_is_sent_and_judged_as_pyiceberg_does_it(tmp_path: Path, status
             catalog._session.post = post
 
     with (
-        answering(200, about | told) as uri,
+        answering(200, about | body) as uri,
         connect({"uri": uri}, timeout_seconds=3) as catalog,
-        answering(status, about | told) as judging,
+        answering(status, about | body) as judging,
     ):
         catalog.uri = judging
         seen = [sent(catalog, send) for send in (catalog.commit_table, catalog.send_commit)]

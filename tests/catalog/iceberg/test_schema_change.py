@@ -79,8 +79,8 @@ def test_a_column_the_ledger_dropped_goes():
     ],
 )
 def test_the_wider_type_stands(ours: IcebergType, theirs: IcebergType, merged: IcebergType):
-    found = merge(change(NestedField(101, "id", ours)), schema(NestedField(101, "id", theirs)))
-    assert found.find_type("val.id") == merged
+    result = merge(change(NestedField(101, "id", ours)), schema(NestedField(101, "id", theirs)))
+    assert result.find_type("val.id") == merged
 
 
 def test_a_type_that_does_not_fit_is_named():
@@ -89,11 +89,11 @@ def test_a_type_that_does_not_fit_is_named():
 
 
 def test_ids_that_others_took_are_named():
-    wanted = change(ID, NOTE)
-    check_new_ids(wanted, last_field_id=101, last_column_id=101)
-    check_new_ids(wanted, last_field_id=102, last_column_id=900)
+    columns = change(ID, NOTE)
+    check_new_ids(columns, last_field_id=101, last_column_id=101)
+    check_new_ids(columns, last_field_id=102, last_column_id=900)
     with pytest.raises(SchemaConflict, match=r"field_ids=\[102\]"):
-        check_new_ids(wanted, last_field_id=101, last_column_id=102)
+        check_new_ids(columns, last_field_id=101, last_column_id=102)
 
 
 def test_an_assignment_brings_its_newest_columns():
@@ -106,16 +106,16 @@ def test_an_assignment_brings_its_newest_columns():
 
 
 def test_same_version_adds_written_columns_and_drops_none():
-    wanted = replace(change(ID, NOTE, version=3), written_ids=frozenset({101}))
-    assert wanted.for_table(schema(ID), 3) is None
-    assert wanted.for_table(schema(NOTE), 4) is None
-    assert wanted.for_table(schema(ID), 2) is wanted
-    one, other = (
+    written = replace(change(ID, NOTE, version=3), written_ids=frozenset({101}))
+    assert written.for_table(schema(ID), 3) is None
+    assert written.for_table(schema(NOTE), 4) is None
+    assert written.for_table(schema(ID), 2) is written
+    first, second = (
         replace(change(field, version=3, dropped=frozenset({101, 102})), written_ids=frozenset({field.field_id}))
         for field in (ID, NOTE)
     )
-    added = one.for_table(schema(NOTE), 3)
+    added = first.for_table(schema(NOTE), 3)
     assert added is not None
     both = merge(added, schema(NOTE))
     assert both.find_type("val") == StructType(ID, NOTE)
-    assert (one.for_table(both, 3), other.for_table(both, 3)) == (None, None)
+    assert (first.for_table(both, 3), second.for_table(both, 3)) == (None, None)

@@ -28,7 +28,7 @@ def expire_all_but_the_last(catalog: MemoryCatalog) -> None:
 
 
 def reasons(settled: Settled) -> list[str]:
-    return [one.reason for one in settled.refused]
+    return [refusal.reason for refusal in settled.refused]
 
 
 def test_ranges_that_continue_the_table_wait(catalog: MemoryCatalog):

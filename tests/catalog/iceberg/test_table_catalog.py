@@ -111,19 +111,19 @@ def test_a_partitioning_is_changed_once(
     catalog: TableCatalog, rest: Rest, fate: Callable[[Callable[[], Any]], Any]
 ) -> None:
     table = catalog.ensure(TOPIC, change())
-    wanted = partitioning_for((PartitionTerm("month", None),), table.schema, "nested")
+    monthly = partitioning_for((PartitionTerm("month", None),), table.schema, "nested")
     rest.script = [fate]
-    changed = catalog.repartition(table, wanted, change_id="ID", attempted=lambda _: None)
+    changed = catalog.repartition(table, monthly, change_id="ID", attempted=lambda _: None)
     assert changes_of(changed) == ("ID",)
-    assert is_partitioned(changed, wanted)
+    assert is_partitioned(changed, monthly)
 
 
 def test_a_refused_partitioning_is_raised(catalog: TableCatalog, rest: Rest) -> None:
     table = catalog.ensure(TOPIC, change())
-    wanted = partitioning_for((PartitionTerm("month", None),), table.schema, "nested")
+    monthly = partitioning_for((PartitionTerm("month", None),), table.schema, "nested")
     rest.script = [deny] * 2
     with pytest.raises(CatalogDenied, match="not yours"):
-        catalog.repartition(table, wanted, change_id="ID", attempted=lambda _: None)
+        catalog.repartition(table, monthly, change_id="ID", attempted=lambda _: None)
     assert len(rest.script) == 1
 
 
@@ -153,10 +153,10 @@ def test_a_rival_that_makes_the_namespace_first_does_no_harm(
 
 def test_another_topic_s_table_is_not_ours(catalog: TableCatalog) -> None:
     catalog.ensure(TOPIC, change())
-    other = replace(TOPIC, topic="payments")
+    payments = replace(TOPIC, topic="payments")
     for ask in (catalog.load, catalog.require):
         with pytest.raises(NotOurTable):
-            ask(other)
+            ask(payments)
     with pytest.raises(NotOurTable):
         catalog.adopt(TOPIC.table, topic="payments")
     adopted = catalog.adopt(TOPIC.table, topic=TOPIC.topic)
@@ -173,14 +173,14 @@ def test_a_namespace_says_which_archives_it_has(catalog: TableCatalog, rest: Res
 
 
 def test_recreated_table_gets_no_commit(catalog: TableCatalog, rest: Rest) -> None:
-    known = catalog.ensure(TOPIC, change())
+    table = catalog.ensure(TOPIC, change())
     del rest.tables[TOPIC.table]
     with pytest.raises(TableMissing, match="was dropped"):
-        catalog.commit(known, [span(0, 0, 10)], commit_id="c")
-    assert catalog.ensure(TOPIC, change()).uuid != known.uuid
+        catalog.commit(table, [span(0, 0, 10)], commit_id="c")
+    assert catalog.ensure(TOPIC, change()).uuid != table.uuid
     with pytest.raises(TableMissing, match="was dropped") as error:
-        catalog.commit(known, [span(0, 0, 10)], commit_id="c")
-    assert error.value.context["uuid"] == str(known.uuid)
+        catalog.commit(table, [span(0, 0, 10)], commit_id="c")
+    assert error.value.context["uuid"] == str(table.uuid)
 
 
 def test_a_catalog_may_be_away_at_first(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:

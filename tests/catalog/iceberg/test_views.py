@@ -41,7 +41,7 @@ def test_new_view_has_sql_of_each_engine_and_column_names(server: ViewServer, vi
     assert views.column_names(NAME, topic="orders") == {}
     assert views.put(NAME, DEFINED) is Put.CREATED
     (version,) = server.views[PATH]["versions"]
-    assert {each["dialect"]: each["sql"] for each in version["representations"]} == DEFINED.sql
+    assert {query["dialect"]: query["sql"] for query in version["representations"]} == DEFINED.sql
     assert version["default-namespace"] == ["kafka"]
     assert "default-catalog" not in version
     assert views.column_names(NAME, topic="orders") == DEFINED.column_names
@@ -67,7 +67,7 @@ def test_another_view_replaces_it(server: ViewServer, views: ViewCatalog, change
     views.put(NAME, DEFINED)
     assert views.put(NAME, changed) is Put.REPLACED
     view = server.views[PATH]
-    assert [each["version-id"] for each in view["versions"]] == [1, 2]
+    assert [entry["version-id"] for entry in view["versions"]] == [1, 2]
     assert (view["current-version-id"], view["versions"][1]["schema-id"]) == (2, 1)
     assert views.put(NAME, changed) is Put.UNCHANGED
     assert views.column_names(NAME, topic="orders") == changed.column_names

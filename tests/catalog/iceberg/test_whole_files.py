@@ -66,31 +66,31 @@ class _Counted(OutputFile):
 
 
 def test_a_file_is_written_when_it_is_closed(tmp_path: Path) -> None:
-    place, store = tmp_path / "m.avro", Counting()
-    file = WholeFiles(store, WrittenLists(0)).new_output(str(place))
+    path, store = tmp_path / "m.avro", Counting()
+    file = WholeFiles(store, WrittenLists(0)).new_output(str(path))
     stream = file.create(overwrite=True)
     for piece in (b"one", b"", b"two"):
         stream.write(piece)
-    assert (stream.tell(), store.asked, place.exists()) == (6, [], False)
+    assert (stream.tell(), store.asked, path.exists()) == (6, [], False)
     stream.close()
     stream.close()
-    assert (place.read_bytes(), len(file), store.asked) == (b"onetwo", 6, ["create"])
-    assert len(WholeFiles(store, WrittenLists(0)).new_output(str(place))) == 6
+    assert (path.read_bytes(), len(file), store.asked) == (b"onetwo", 6, ["create"])
+    assert len(WholeFiles(store, WrittenLists(0)).new_output(str(path))) == 6
     assert store.asked == ["create", "length"]
 
 
 def test_one_that_nobody_closes_is_never_written(tmp_path: Path) -> None:
-    place = tmp_path / "m.avro"
-    stream = WholeFiles(Counting(), WrittenLists(0)).new_output(str(place)).create(overwrite=True)
+    path = tmp_path / "m.avro"
+    stream = WholeFiles(Counting(), WrittenLists(0)).new_output(str(path)).create(overwrite=True)
     stream.write(b"half")
     del stream
-    assert not place.exists()
+    assert not path.exists()
 
 
 def test_a_store_that_fails_is_told_where_the_file_is_closed(tmp_path: Path) -> None:
-    place = tmp_path / "there"
-    place.mkdir()
-    stream = WholeFiles(PyArrowFileIO(), WrittenLists(0)).new_output(str(place)).create(overwrite=True)
+    path = tmp_path / "there"
+    path.mkdir()
+    stream = WholeFiles(PyArrowFileIO(), WrittenLists(0)).new_output(str(path)).create(overwrite=True)
     stream.write(b"x")
     with pytest.raises(OSError, match="there"):
         stream.close()
@@ -157,13 +157,13 @@ def test_only_lists_are_kept(tmp_path: Path) -> None:
 
 
 def test_a_list_that_the_store_did_not_take_is_not_kept(tmp_path: Path) -> None:
-    lists, place = WrittenLists(), tmp_path / "snap-1-0-a.avro"
-    place.mkdir()
-    stream = WholeFiles(PyArrowFileIO(), lists).new_output(str(place)).create(overwrite=True)
+    lists, path = WrittenLists(), tmp_path / "snap-1-0-a.avro"
+    path.mkdir()
+    stream = WholeFiles(PyArrowFileIO(), lists).new_output(str(path)).create(overwrite=True)
     stream.write(b"x")
     with pytest.raises(OSError, match="snap-1"):
         stream.close()
-    assert lists.take(str(place)) is None
+    assert lists.take(str(path)) is None
 
 
 def prepared(catalog: MemoryCatalog, store: Counting, start: int) -> Attempt:

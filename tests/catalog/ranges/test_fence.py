@@ -20,7 +20,7 @@ def ended(offset: int, epoch: int) -> dict[int, PartitionOffset]:
 
 
 def spans(done: Fenced) -> list[tuple[int, int, int]]:
-    return [(one.partition, one.start_offset, one.end_offset) for one in done.accepted]
+    return [(range_.partition, range_.start_offset, range_.end_offset) for range_ in done.accepted]
 
 
 def test_ranges_continue_their_partitions_in_any_order() -> None:

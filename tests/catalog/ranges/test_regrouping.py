@@ -27,9 +27,9 @@ def digest_of(offsets: Iterable[int]) -> str:
 
 
 def stored(start: int, end: int, *, partition: int = 0) -> TranslatedRange:
-    one = span(partition, start, end)
+    range_ = span(partition, start, end)
     info = file(f"s3://b/orders-{new_id().lower()}.parquet", rows=end - start)
-    return replace(one, files=(replace(info, digest=digest_of(range(start, end))),))
+    return replace(range_, files=(replace(info, digest=digest_of(range(start, end))),))
 
 
 def record_span(start: int, end: int, *, partition: int = 0, **less: int) -> RecordSpan:
@@ -39,12 +39,12 @@ def record_span(start: int, end: int, *, partition: int = 0, **less: int) -> Rec
 
 
 def new_file(*spans: RecordSpan) -> NewFile:
-    rows, digest = sum(one.rows for one in spans), add_digests(one.digest for one in spans)
+    rows, digest = sum(part.rows for part in spans), add_digests(part.digest for part in spans)
     return NewFile(file=replace(file(f"s3://b/new-{new_id().lower()}.parquet", rows=rows), digest=digest), spans=spans)
 
 
 def paths(ranges: Sequence[TranslatedRange]) -> tuple[str, ...]:
-    return tuple(each.path for range_ in ranges for each in range_.files)
+    return tuple(entry.path for range_ in ranges for entry in range_.files)
 
 
 def rewrite(group: RewriteGroup) -> Rewrite:
@@ -62,25 +62,25 @@ def seen(ranges: Iterable[StoredRange]) -> list[tuple[int, int, int, int, int]]:
 
 
 OLD = [stored(0, 10), stored(10, 20), stored(20, 30)]
-HELD = [StoredRange.of(one, commit_id="A") for one in OLD]
+HELD = [StoredRange.of(source, commit_id="A") for source in OLD]
 
 
 def test_three_files_become_two() -> None:
     group = RewriteGroup(paths=paths(OLD), files=(new_file(record_span(0, 15)), new_file(record_span(15, 30))))
     made = done(group, HELD)
     assert seen(made) == [(0, 15, 1, 15, 15), (15, 30, 1, 15, 15)]
-    assert [one.paths for one in made] == [(path,) for path in group.new_paths]
-    assert add_digests(one.digest for one in made) == add_digests(one.digest for one in OLD)
+    assert [range_.paths for range_ in made] == [(path,) for path in group.new_paths]
+    assert add_digests(range_.digest for range_ in made) == add_digests(range_.digest for range_ in OLD)
 
 
 def test_one_file_may_hold_distant_ranges_of_many_partitions() -> None:
-    other = stored(5, 9, partition=3)
-    one = new_file(record_span(0, 10), record_span(20, 30), record_span(5, 9, partition=3))
-    group = RewriteGroup(paths=paths([OLD[0], OLD[2], other]), files=(one,))
-    made = done(group, [*HELD, StoredRange.of(other)])
+    distant = stored(5, 9, partition=3)
+    merged = new_file(record_span(0, 10), record_span(20, 30), record_span(5, 9, partition=3))
+    group = RewriteGroup(paths=paths([OLD[0], OLD[2], distant]), files=(merged,))
+    made = done(group, [*HELD, StoredRange.of(distant)])
     assert seen(made) == [(0, 10, 1, 10, 10), (20, 30, 1, 10, 10), (5, 9, 1, 4, 4)]
-    assert {path for each in made for path in each.paths} == {one.file.path}
-    assert len({each.id for each in made}) == 3
+    assert {path for range_ in made for path in range_.paths} == {merged.file.path}
+    assert len({range_.id for range_ in made}) == 3
 
 
 def test_range_splits_into_files_that_are_merged_again() -> None:
@@ -88,23 +88,23 @@ def test_range_splits_into_files_that_are_merged_again() -> None:
         new_file(replace(record_span(0, 10), rows=4, digest=digest_of(range(4)))),
         new_file(replace(record_span(0, 10), rows=6, digest=digest_of(range(4, 10)))),
     )
-    (one,) = done(RewriteGroup(paths=paths(OLD[:1]), files=spread_over), HELD)
-    assert (one.start_offset, one.end_offset, [each.rows for each in one.files]) == (0, 10, [4, 6])
+    (range_,) = done(RewriteGroup(paths=paths(OLD[:1]), files=spread_over), HELD)
+    assert (range_.start_offset, range_.end_offset, [piece.rows for piece in range_.files]) == (0, 10, [4, 6])
     part = replace(record_span(0, 10), rows=4, digest=digest_of(range(4)))
-    group = RewriteGroup(paths=(one.paths[0], *paths(OLD[2:])), files=(new_file(part, record_span(20, 30)),))
-    first, last = done(group, [one, *HELD[1:]])
-    assert first.paths == (one.paths[1], group.new_paths[0])
-    assert first.files[0] == one.files[1]
+    group = RewriteGroup(paths=(range_.paths[0], *paths(OLD[2:])), files=(new_file(part, record_span(20, 30)),))
+    first, last = done(group, [range_, *HELD[1:]])
+    assert first.paths == (range_.paths[1], group.new_paths[0])
+    assert first.files[0] == range_.files[1]
     assert (first.rows, first.expected, first.digest) == (10, 10, OLD[0].digest)
     assert last.paths == group.new_paths
 
 
 def test_retired_records_leave_a_range_without_a_file() -> None:
-    gone = tuple(replace(record_span(*one.offsets, retired=10), digest=None) for one in HELD[:2])
+    gone = tuple(replace(record_span(*range_.offsets, retired=10), digest=None) for range_ in HELD[:2])
     group = RewriteGroup(paths=paths(OLD[:2]), emptied=gone, why="older than a year")
     made = done(group, HELD)
     assert seen(made) == [(0, 10, 1, 0, 0), (10, 20, 1, 0, 0)]
-    assert [(one.paths, one.files[0].retired) for one in made] == [((), 10), ((), 10)]
+    assert [(range_.paths, range_.files[0].retired) for range_ in made] == [((), 10), ((), 10)]
 
 
 def test_what_is_left_out_on_purpose_needs_a_reason() -> None:
@@ -123,7 +123,7 @@ def test_what_is_left_out_on_purpose_needs_a_reason() -> None:
     ],
 )
 def test_other_offsets_are_refused(spans: list[tuple[int, int]], message: str) -> None:
-    group = RewriteGroup(paths=paths(OLD), files=tuple(new_file(record_span(*each)) for each in spans))
+    group = RewriteGroup(paths=paths(OLD), files=tuple(new_file(record_span(*offsets)) for offsets in spans))
     with pytest.raises(RewriteRefused, match=message) as caught:
         done(group, HELD)
     assert caught.value.context["topic"] == "orders"
@@ -138,12 +138,12 @@ def test_a_record_too_few_or_another_one_is_refused() -> None:
         done(RewriteGroup(paths=paths(OLD), files=(new_file(short),)), HELD)
     assert (caught.value.context["old_rows"], caught.value.context["new_rows"]) == (30, 29)
     assert caught.value.context["files"] == list(paths(OLD))
-    other = replace(record_span(0, 30), digest=digest_of(range(1, 31)))
+    altered = replace(record_span(0, 30), digest=digest_of(range(1, 31)))
     with pytest.raises(RewriteRefused, match="other records"):
-        done(RewriteGroup(paths=paths(OLD), files=(new_file(other),)), HELD)
-    told = NewFile(file=replace(file("s3://b/new.parquet", rows=29), digest=None), spans=(record_span(0, 30),))
+        done(RewriteGroup(paths=paths(OLD), files=(new_file(altered),)), HELD)
+    lesser = NewFile(file=replace(file("s3://b/new.parquet", rows=29), digest=None), spans=(record_span(0, 30),))
     with pytest.raises(RewriteRefused, match="than its offsets say"):
-        done(RewriteGroup(paths=paths(OLD), files=(told,)), HELD)
+        done(RewriteGroup(paths=paths(OLD), files=(lesser,)), HELD)
 
 
 def test_files_that_only_others_know_cannot_be_mixed_with_ours() -> None:
@@ -168,10 +168,10 @@ def test_records_of_foreign_files_cannot_be_left_out(why: str) -> None:
 
 def test_missing_rows_stay_expected_and_their_borders_stay() -> None:
     less = HELD[0].without(left=8, erased=2, lost=0)
-    found = RewriteGroup(paths=paths(OLD[:1]), files=(new_file(record_span(0, 10, removed=2)),))
-    (one,) = done(found, [less])
-    assert (one.rows, one.expected, one.files[0].erased) == (8, 8, 2)
-    (hole,) = done(found, HELD)
+    group = RewriteGroup(paths=paths(OLD[:1]), files=(new_file(record_span(0, 10, removed=2)),))
+    (range_,) = done(group, [less])
+    assert (range_.rows, range_.expected, range_.files[0].erased) == (8, 8, 2)
+    (hole,) = done(group, HELD)
     assert (hole.rows, hole.expected, hole.files[0].erased) == (8, 10, 0)
     moved = RewriteGroup(
         paths=paths(OLD[:2]), files=(new_file(record_span(0, 5, removed=2)), new_file(record_span(5, 20)))
@@ -185,8 +185,8 @@ def test_missing_rows_stay_expected_and_their_borders_stay() -> None:
 
 def test_a_done_rewrite_is_never_refused() -> None:
     short = RewriteGroup(paths=paths(OLD), files=(new_file(replace(record_span(0, 30), rows=29, digest=None)),))
-    (one,) = done(short, HELD, is_done=True)
-    assert (one.rows, one.expected) == (29, 30)
+    (range_,) = done(short, HELD, is_done=True)
+    assert (range_.rows, range_.expected) == (29, 30)
 
 
 BORDERS = st.lists(st.integers(1, 59), max_size=6, unique=True).map(lambda inner: [0, *sorted(inner), 60])
@@ -197,27 +197,27 @@ def test_any_regrouping_keeps_offsets_counts_and_digests(
     before: list[int], after: list[int], data: st.DataObject
 ) -> None:
     old = [stored(start, end) for start, end in pairwise(before)]
-    held = [StoredRange.of(one) for one in old]
+    sources = [StoredRange.of(entry) for entry in old]
     spans = [record_span(start, end) for start, end in pairwise(after)]
     number = data.draw(st.integers(1, len(spans)))
     places = [data.draw(st.integers(0, number - 1)) for _ in spans]
     files = tuple(
-        new_file(*those)
-        for place in range(number)
-        if (those := [each for each, at in zip(spans, places, strict=True) if at == place])
+        new_file(*subset)
+        for index in range(number)
+        if (subset := [item for item, at in zip(spans, places, strict=True) if at == index])
     )
     group = RewriteGroup(paths=paths(old), files=files)
-    made = done(group, held)
-    assert [one.offsets for one in made] == list(pairwise(after))
-    assert add_digests(one.digest for one in made) == add_digests(one.digest for one in held)
-    assert sum(one.expected for one in made) == 60
-    assert len({each.id for one in made for each in one.files}) == len(made)
+    made = done(group, sources)
+    assert [entry.offsets for entry in made] == list(pairwise(after))
+    assert add_digests(entry.digest for entry in made) == add_digests(entry.digest for entry in sources)
+    assert sum(entry.expected for entry in made) == 60
+    assert len({item.id for entry in made for item in entry.files}) == len(made)
     assert Rewrite.from_json(rewrite(group).to_json()).groups == (group,)
     astray = data.draw(st.sampled_from(files))
     less = replace(astray.spans[0], rows=astray.spans[0].rows - 1)
     short = replace(astray, file=replace(astray.file, rows=astray.file.rows - 1), spans=(less, *astray.spans[1:]))
     with pytest.raises(RewriteRefused):
-        done(replace(group, files=tuple(short if one is astray else one for one in files)), held)
+        done(replace(group, files=tuple(short if entry is astray else entry for entry in files)), sources)
 
 
 def test_the_journal_knows_what_the_registry_does() -> None:
@@ -235,10 +235,10 @@ def test_the_journal_knows_what_the_registry_does() -> None:
         ("a", JournaledCommit(commit_id="C", rewrite=second)),
     ]
     for commits in (entries, entries[::-1], entries * 2):
-        one, other = sorted(current_ranges(commits, (accepted,)).ranges, key=lambda each: each.start_offset)
-        assert (one.offsets, one.rows, one.expected, one.files[0].erased) == ((0, 20), 18, 18, 2)
-        assert one.paths == second.new_paths
-        assert other.paths == paths(OLD[2:])
+        source, untouched = sorted(current_ranges(commits, (accepted,)).ranges, key=lambda range_: range_.start_offset)
+        assert (source.offsets, source.rows, source.expected, source.files[0].erased) == ((0, 20), 18, 18, 2)
+        assert source.paths == second.new_paths
+        assert untouched.paths == paths(OLD[2:])
     plain = JournaledCommit(commit_id="A", ranges=tuple(OLD)).to_json()
     assert plain["format"] == FORMAT
     for _, commit in entries[1:]:
@@ -271,5 +271,5 @@ def test_an_old_journal_is_read() -> None:
     }
     commit = JournaledCommit.from_json(value)
     assert commit.to_json() == value
-    (one,) = current_ranges([("a", JournaledCommit(commit_id="A", ranges=(OLD[0],))), ("b", commit)]).ranges
-    assert (one.paths, one.offsets, one.files[0].commit_id) == ((made.path,), (0, 10), "B")
+    (range_,) = current_ranges([("a", JournaledCommit(commit_id="A", ranges=(OLD[0],))), ("b", commit)]).ranges
+    assert (range_.paths, range_.offsets, range_.files[0].commit_id) == ((made.path,), (0, 10), "B")

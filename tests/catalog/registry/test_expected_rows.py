@@ -40,7 +40,11 @@ def interval(*, erased: int = 0, removed: int = 0, lost: int = 0, retired: int =
     ],
 )
 def test_only_rows_accepted_in_the_account_prove_spans(account: list[tuple[Any, ...]], *, is_accepted: bool) -> None:
-    (one,) = expected_ranges(cast("Connection", Answers(account, [SPANS])), TOPIC)
-    assert (one.accepted, one.accepted_rows, one.gone) == (((2, 4),) if is_accepted else (), 2 * is_accepted, 3)
+    (range_,) = expected_ranges(cast("Connection", Answers(account, [SPANS])), TOPIC)
+    assert (range_.accepted, range_.accepted_rows, range_.gone) == (
+        ((2, 4),) if is_accepted else (),
+        2 * is_accepted,
+        3,
+    )
     (plain,) = expected_ranges(cast("Connection", Answers(account, [])), TOPIC)
     assert plain.accepted == ()

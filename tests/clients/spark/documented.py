@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 
 def values_of(rows: DataFrame) -> list[str]:
-    return [bytes(each.value).decode() for each in rows.collect()]
+    return [bytes(row.value).decode() for row in rows.collect()]
 
 
 def read(spark: SparkSession, block: str) -> list[str]:
@@ -27,7 +27,7 @@ def main() -> None:
     session = session.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
     session = session.config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     spark = session.getOrCreate()
-    json.dump([read(spark, each) for each in json.load(sys.stdin)], sys.stdout)
+    json.dump([read(spark, program) for program in json.load(sys.stdin)], sys.stdout)
     spark.stop()
 
 

@@ -18,11 +18,11 @@ def rows(spark: SparkSession, mode: str, address: str, topic: str) -> DataFrame:
         "includeHeaders": "true",
         "maxOffsetsPerTrigger": "60",
     }
-    found = reader.options(**options).load()
+    frame = reader.options(**options).load()
     if mode == "read":
-        return found
+        return frame
     folder = tempfile.mkdtemp()
-    writer = found.writeStream.format("parquet").option("path", f"{folder}/rows")
+    writer = frame.writeStream.format("parquet").option("path", f"{folder}/rows")
     query = writer.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
     query.awaitTermination()
     return spark.read.parquet(f"{folder}/rows")
@@ -36,11 +36,11 @@ def main() -> None:
     jars, mode, address, topic = sys.argv[1:]
     session = SparkSession.builder.master("local[1]").config("spark.jars", jars).config("spark.ui.enabled", "false")
     spark = session.config("spark.log.level", "ERROR").getOrCreate()
-    found = rows(spark, mode, address, topic)
-    for row in found.selectExpr("*", "unix_millis(timestamp) AS millis").toLocalIterator():
+    frame = rows(spark, mode, address, topic)
+    for row in frame.selectExpr("*", "unix_millis(timestamp) AS millis").toLocalIterator():
         headers = [{"name": header.key, "value": octets(header.value)} for header in row.headers or ()]
-        told = {"partition": row.partition, "offset": row.offset, "kind": row.timestampType + 1, "time": row.millis}
-        line = json.dumps({**told, "key": octets(row.key), "value": octets(row.value), "headers": headers})
+        fields = {"partition": row.partition, "offset": row.offset, "kind": row.timestampType + 1, "time": row.millis}
+        line = json.dumps({**fields, "key": octets(row.key), "value": octets(row.value), "headers": headers})
         sys.stdout.write(f"{line}\n")
     spark.stop()
 

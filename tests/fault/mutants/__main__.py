@@ -23,23 +23,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/mutants.json"), help="where results are kept")
     parser.add_argument("--stack", type=Path, help="a folder for the servers, left running (default: a fresh one)")
     given = parser.parse_args(arguments)
-    wanted = [mutant for mutant in mutants() if not given.names or mutant.name in given.names]
+    selected = [mutant for mutant in mutants() if not given.names or mutant.name in given.names]
     outcomes = Outcomes.open(given.out)
     with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
         folder = given.stack or Path(scratch) / "stack"
         try:
-            if any(each.needs_servers for each in wanted):
+            if any(chosen.needs_servers for chosen in selected):
                 LocalStack(folder).up(brokers=CLUSTER)
             bench = Bench(Path(scratch), folder)
-            for each in wanted:
-                outcomes.add(bench.outcome(each))
-                sys.stdout.write(f"{outcomes.line(each.name)}\n")
+            for chosen in selected:
+                outcomes.add(bench.outcome(chosen))
+                sys.stdout.write(f"{outcomes.line(chosen.name)}\n")
                 sys.stdout.flush()
         finally:
             if given.stack is None:
                 LocalStack(folder).down()
     sys.stdout.write(f"\n{outcomes.table()}\n")
-    return 0 if all(outcomes.is_seen(each.name) for each in wanted) else 1
+    return 0 if all(outcomes.is_seen(chosen.name) for chosen in selected) else 1
 
 
 if __name__ == "__main__":

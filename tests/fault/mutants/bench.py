@@ -46,10 +46,10 @@ class Bench:
             red_tests, said = self._test(tree, mutant.tests)
         finally:
             shutil.rmtree(tree)
-        rounds = [one for each in played.values() for one in each]
-        wrong = [one for one in rounds if one["outcome"] == WRONG]
-        for kind, each in played.items():
-            if each[-1] in wrong and not self._is_sound(kind, len(each)):
+        rounds = [round_ for results in played.values() for round_ in results]
+        wrong = [round_ for round_ in rounds if round_["outcome"] == WRONG]
+        for kind, results in played.items():
+            if results[-1] in wrong and not self._is_sound(kind, len(results)):
                 raise RuntimeError(f"rounds of {kind} are wrong without {mutant.name}, too: they show nothing")
         return Outcome(
             name=mutant.name,
@@ -62,7 +62,7 @@ class Bench:
         )
 
     def _is_sound(self, kind: str, rounds: int) -> bool:
-        return all(one["outcome"] != WRONG for one in self._play(self._sound_tree, kind, rounds))
+        return all(round_["outcome"] != WRONG for round_ in self._play(self._sound_tree, kind, rounds))
 
     @cached_property
     def _sound_tree(self) -> Path:

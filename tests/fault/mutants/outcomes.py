@@ -20,8 +20,8 @@ class Outcomes:
         return cls(path, json.loads(path.read_text(encoding="utf-8")) if path.exists() else {})
 
     def add(self, outcome: Outcome) -> None:
-        known = {name: value for name, value in self._known.items() if name != outcome.name}
-        self._known = known | {outcome.name: {name: v for name, v in asdict(outcome).items() if name != "name"}}
+        rest = {name: value for name, value in self._known.items() if name != outcome.name}
+        self._known = rest | {outcome.name: {name: v for name, v in asdict(outcome).items() if name != "name"}}
         text = json.dumps(dict(sorted(self._known.items())), indent=2, ensure_ascii=False)
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(f"{text}\n", encoding="utf-8")
@@ -35,9 +35,9 @@ class Outcomes:
 
     def table(self) -> str:
         lines = ["| hole put back | rounds, red | tests, red | the first said |", "|---|---:|---:|---|"]
-        for _, each in sorted(self._known.items()):
-            rounds = f"{each['rounds']}, {each['red_rounds']}" if each["rounds"] else "-"
-            tests = f"{each['tests']}, {each['red_tests']}" if each["tests"] else "-"
-            said = each["said"].replace("|", "/")
-            lines.append(f"| {each['hole']} | {rounds} | {tests} | {said} |")
+        for _, outcome in sorted(self._known.items()):
+            rounds = f"{outcome['rounds']}, {outcome['red_rounds']}" if outcome["rounds"] else "-"
+            tests = f"{outcome['tests']}, {outcome['red_tests']}" if outcome["tests"] else "-"
+            said = outcome["said"].replace("|", "/")
+            lines.append(f"| {outcome['hole']} | {rounds} | {tests} | {said} |")
         return "\n".join(lines)

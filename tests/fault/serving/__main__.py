@@ -51,9 +51,9 @@ def played(part: str, stack: Stack, folder: Path, given: argparse.Namespace) -> 
 
 def kept(path: Path, part: str, found: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    known[part] = found
-    path.write_text(json.dumps({each: known[each] for each in PARTS if each in known}, indent=2) + "\n", "utf-8")
+    content = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    content[part] = found
+    path.write_text(json.dumps({name: content[name] for name in PARTS if name in content}, indent=2) + "\n", "utf-8")
 
 
 def main(arguments: list[str]) -> int:
@@ -81,10 +81,10 @@ def main(arguments: list[str]) -> int:
         try:
             stack = Stack(local.up(), Path(scratch))
             for part in given.parts:
-                found = played(part, stack, folder / part, given)
-                kept(given.out, part, found)
-                wrong += found["wrong"]
-                sys.stdout.write(json.dumps({part: found}) + "\n")
+                result = played(part, stack, folder / part, given)
+                kept(given.out, part, result)
+                wrong += result["wrong"]
+                sys.stdout.write(json.dumps({part: result}) + "\n")
         finally:
             if given.stack is None:
                 local.down()

@@ -48,10 +48,10 @@ class Group:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for each in self._running.values():
-            each.kill()
-        for each in self._running.values():
-            each.wait(LEAVE_S)
+        for process in self._running.values():
+            process.kill()
+        for process in self._running.values():
+            process.wait(LEAVE_S)
 
     def begin_at_zero(self) -> None:
         """Commit offset 0 everywhere, so that no member looks up the start of the log.
@@ -61,8 +61,8 @@ class Group:
         admin = AdminClient({"bootstrap.servers": self._options["bootstrap"], "log_level": 0})
         places = [TopicPartition(self._options["topic"], partition, 0) for partition in sorted(self._partitions)]
         asked = admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(self.name, places)])
-        told = asked[self.name].result(LEAVE_S)
-        assert all(partition.error is None for partition in told.topic_partitions)
+        answer = asked[self.name].result(LEAVE_S)
+        assert all(partition.error is None for partition in answer.topic_partitions)
 
     @property
     def members(self) -> list[str]:
@@ -97,10 +97,10 @@ class Group:
         (self._folder / "drain").touch()
 
     def view(self) -> Mapping[str, Journal]:
-        found = {name: self._journals[name] for name in self._running if name not in self._paused}
-        for each in found.values():
-            each.read_on()
-        return found
+        journals = {name: self._journals[name] for name in self._running if name not in self._paused}
+        for journal in journals.values():
+            journal.read_on()
+        return journals
 
     def all_journals(self) -> Mapping[str, Journal]:
         for journal in self._journals.values():
@@ -109,13 +109,13 @@ class Group:
 
     def is_settled(self) -> bool:
         view = self.view()
-        held = [partition for each in view.values() for partition in each.has]
-        if len(held) != len(self._partitions) or set(held) != self._partitions:
+        assigned = [partition for journal in view.values() for partition in journal.has]
+        if len(assigned) != len(self._partitions) or set(assigned) != self._partitions:
             return False
-        return len(view) > len(held) or all(each.has for each in view.values())
+        return len(view) > len(assigned) or all(journal.has for journal in view.values())
 
     def shares(self) -> dict[str, list[int]]:
-        return {name: sorted(each.has) for name, each in self.view().items()}
+        return {name: sorted(journal.has) for name, journal in self.view().items()}
 
     def settles(self, seconds: float) -> float | None:
         began = time.monotonic()
@@ -128,18 +128,19 @@ class Group:
             reached = self.reached()
             return [
                 name
-                for name, each in self.view().items()
-                if each.last_got <= since and any(reached.get(one, -1) + 1 < ends[one] for one in each.has)
+                for name, journal in self.view().items()
+                if journal.last_got <= since
+                and any(reached.get(partition, -1) + 1 < ends[partition] for partition in journal.has)
             ]
 
         return [] if comes_true(lambda: not waiting(), seconds, every=LOOK_S) else waiting()
 
     def reached(self) -> dict[int, int]:
-        found: dict[int, int] = {}
+        highest: dict[int, int] = {}
         for journal in self.all_journals().values():
             for partition, offset in journal.reached.items():
-                found[partition] = max(offset, found.get(partition, -1))
-        return found
+                highest[partition] = max(offset, highest.get(partition, -1))
+        return highest
 
     @property
     def total(self) -> int:
@@ -147,22 +148,22 @@ class Group:
 
     def has_reached(self, ends: Mapping[int, int], seconds: float) -> bool:
         return comes_true(
-            lambda: {each: at + 1 for each, at in self.reached().items()} == ends, seconds, every=4 * LOOK_S
+            lambda: {partition: at + 1 for partition, at in self.reached().items()} == ends, seconds, every=4 * LOOK_S
         )
 
     def judged(self, ends: Mapping[int, int]) -> Verdict:
-        for each in self._running:
-            self._signal(each, signal.SIGCONT)
-            self._running[each].terminate()
-        for each in list(self._running):
-            self._end(each)
-        found = judge([journal.path for journal in self._journals.values()], ends)
-        found.wrong += [
+        for name in self._running:
+            self._signal(name, signal.SIGCONT)
+            self._running[name].terminate()
+        for name in list(self._running):
+            self._end(name)
+        verdict = judge([journal.path for journal in self._journals.values()], ends)
+        verdict.wrong += [
             f"{path.stem}: {path.read_text(errors='replace')[-300:]}"
             for path in self._folder.glob("*.err")
             if path.stat().st_size
         ]
-        return found
+        return verdict
 
     def _end(self, name: str) -> None:
         process = self._running[name]

@@ -35,8 +35,8 @@ class Journal:
             return
         with self.path.open("rb") as file:
             file.seek(self._read)
-            whole, found, _ = file.read().rpartition(b"\n")
-        if found:
+            whole, lines, _ = file.read().rpartition(b"\n")
+        if lines:
             self._read += len(whole) + 1
             for line in whole.split(b"\n"):
                 self._take(json.loads(line))

@@ -54,7 +54,7 @@ class Verdict:
 
 class _Commits:
     def __init__(self, acknowledged: Iterable[Commit], sent: Iterable[tuple[int, int]]) -> None:
-        self._acknowledged = _Highest((each.heard, each.offset) for each in acknowledged)
+        self._acknowledged = _Highest((commit.heard, commit.offset) for commit in acknowledged)
         self._sent = _Highest(sent)
 
     def least(self, at: int) -> int:
@@ -110,19 +110,20 @@ def _commits(notes: Mapping[str, list[list[Any]]], verdict: Verdict) -> Mapping[
                         acknowledged[int(partition)].append((name, Commit(since, at, offset)))
                 case ["refused", *_]:
                     verdict.refused += 1
-    found = {
-        each: _Commits([one for _, one in acknowledged[each]], sent[each]) for each in sorted({*sent, *acknowledged})
+    by_partition = {
+        number: _Commits([commit for _, commit in acknowledged[number]], sent[number])
+        for number in sorted({*sent, *acknowledged})
     }
-    for partition, known in found.items():
-        verdict.wrong += _went_back(partition, acknowledged[partition], known)
-    return found
+    for partition, commits in by_partition.items():
+        verdict.wrong += _went_back(partition, acknowledged[partition], commits)
+    return by_partition
 
 
 def _went_back(partition: int, acknowledged: Iterable[tuple[str, Commit]], known: _Commits) -> Iterator[str]:
-    for name, each in acknowledged:
-        least = known.least(each.sent)
-        if least > each.offset:
-            yield f"{name}: a commit of {partition} went back to {each.offset}, after one of {least}"
+    for name, commit in acknowledged:
+        least = known.least(commit.sent)
+        if least > commit.offset:
+            yield f"{name}: a commit of {partition} went back to {commit.offset}, after one of {least}"
 
 
 def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], verdict: Verdict) -> None:
@@ -134,11 +135,11 @@ def _follow(name: str, lines: list[list[Any]], commits: Mapping[int, _Commits], 
             case ["assigned", at, places]:
                 verdict.assignments += 1
                 since |= dict.fromkeys(places, at)
-                for place in places:
-                    following.pop(place, None)
+                for number in places:
+                    following.pop(number, None)
             case ["revoked" | "lost", _, places]:
-                for place in places:
-                    since.pop(place, None)
+                for number in places:
+                    since.pop(number, None)
             case ["got", at, partition, first, last]:
                 if partition not in since:
                     trouble: str | None = f"got {partition} at {first} without having it"

@@ -62,10 +62,10 @@ class Killing:
         admin = AdminClient({"bootstrap.servers": self._nodes.bootstrap, "log_level": 0})
         try:
             asked = admin.describe_consumer_groups([name], request_timeout=ASKED_S)
-            told = asked[name].result(ASKED_S + 1).coordinator
+            coordinator = asked[name].result(ASKED_S + 1).coordinator
         except (KafkaException, TimeoutError):
             return None
-        return self._nodes.ports.index(told.port)
+        return self._nodes.ports.index(coordinator.port)
 
 
 class Growing:
@@ -144,8 +144,9 @@ def killed_nodes(
             for group in groups
             if not group.has_reached(scene.ends, 2 * PATIENCE_S)
         ]
-        told = [
-            {"protocol": name, **each.judged(scene.ends).summary} for name, each in zip(PROTOCOLS, groups, strict=True)
+        summaries = [
+            {"protocol": name, **entry.judged(scene.ends).summary}
+            for name, entry in zip(PROTOCOLS, groups, strict=True)
         ]
     return {
         "nodes": NODES,
@@ -156,9 +157,9 @@ def killed_nodes(
         "ended_by_themselves": killing.ended_by_themselves,
         "commits_of_the_archive": growing.count,
         "records": sum(scene.ends.values()),
-        **{key: sum(each[key] for each in told) for key in ("delivered", "again", "commits", "commits_refused")},
-        "longest_silence_s": max(each["longest_silence_s"] for each in told),
-        "wrong": len(wrong) + killing.ended_by_themselves + sum(len(each["wrong"]) for each in told),
-        "groups": told,
+        **{key: sum(entry[key] for entry in summaries) for key in ("delivered", "again", "commits", "commits_refused")},
+        "longest_silence_s": max(entry["longest_silence_s"] for entry in summaries),
+        "wrong": len(wrong) + killing.ended_by_themselves + sum(len(entry["wrong"]) for entry in summaries),
+        "groups": summaries,
         "troubles": wrong,
     }

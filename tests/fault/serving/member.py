@@ -100,16 +100,16 @@ class Member:
             return
         self._note("committing", following)
         try:
-            offsets = [TopicPartition(self._topic, each, offset) for each, offset in following.items()]
-            told = self._consumer.commit(offsets=offsets, asynchronous=False)
+            offsets = [TopicPartition(self._topic, entry, offset) for entry, offset in following.items()]
+            answer = self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException as error:
             self._note("refused", following, error.args[0].name())
             return
-        done = {each.partition: each.offset for each in told if each.error is None}
+        done = {entry.partition: entry.offset for entry in answer if entry.error is None}
         self._note("committed", done)
         if len(done) < len(following):
-            names = sorted({each.error.name() for each in told if each.error is not None})
-            self._note("refused", {each: at for each, at in following.items() if each not in done}, ",".join(names))
+            names = sorted({entry.error.name() for entry in answer if entry.error is not None})
+            self._note("refused", {entry: at for entry, at in following.items() if entry not in done}, ",".join(names))
 
     def _flush(self) -> dict[int, int]:
         following = {}
@@ -121,15 +121,15 @@ class Member:
         return following
 
     def _assigned(self, _: Consumer, places: list[TopicPartition]) -> None:
-        self._note("assigned", [place.partition for place in places])
+        self._note("assigned", [item.partition for item in places])
 
     def _revoked(self, _: Consumer, places: list[TopicPartition]) -> None:
         self._commit()
-        self._note("revoked", [place.partition for place in places])
+        self._note("revoked", [item.partition for item in places])
 
     def _lost(self, _: Consumer, places: list[TopicPartition]) -> None:
         self._flush()
-        self._note("lost", [place.partition for place in places])
+        self._note("lost", [item.partition for item in places])
 
     def _end(self, *_: object) -> None:
         self._is_over = True

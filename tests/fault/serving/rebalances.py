@@ -156,8 +156,8 @@ def rebalances(
 
 
 def summary(courses: list[Course], *, members: int, seconds: float) -> dict[str, Any]:
-    told = [course.summary for course in courses]
-    settled = [one for course in courses for one in course.settled]
+    summaries = [course.summary for course in courses]
+    settled = [moment for course in courses for moment in course.settled]
     changes = sum((course.rounds for course in courses), Counter())
     return {
         "rounds": sum(changes.values()),
@@ -165,7 +165,7 @@ def summary(courses: list[Course], *, members: int, seconds: float) -> dict[str,
         "members": members,
         "seconds": round(seconds),
         "settled_s": {"median": round(statistics.median(settled), 2), "most": round(max(settled), 2)},
-        **{key: sum(each[key] for each in told) for key in ("delivered", "again", "assignments", "commits")},
-        "wrong": sum(len(each["wrong"]) for each in told),
-        "groups": told,
+        **{key: sum(entry[key] for entry in summaries) for key in ("delivered", "again", "assignments", "commits")},
+        "wrong": sum(len(entry["wrong"]) for entry in summaries),
+        "groups": summaries,
     }

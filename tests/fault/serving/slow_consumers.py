@@ -87,9 +87,9 @@ class Pollers:
         self._thread = threading.Thread(target=self._poll)
 
     def __enter__(self) -> Self:
-        for number, each in enumerate(self._consumers):
+        for number, consumer in enumerate(self._consumers):
             partition = number % len(self._ends)
-            each.assign(
+            consumer.assign(
                 [TopicPartition(self._topic, partition, self._ends[partition] * number // (2 * len(self._consumers)))]
             )
         self._thread.start()
@@ -104,8 +104,8 @@ class Pollers:
     def _poll(self) -> None:
         following: dict[int, int] = {}
         while not self._over.wait(1.0):
-            for number, each in enumerate(self._consumers):
-                message = each.poll(0.0)
+            for number, consumer in enumerate(self._consumers):
+                message = consumer.poll(0.0)
                 if message is None:
                     continue
                 if message.error() is not None:
@@ -123,18 +123,18 @@ def fast_readers(bootstrap: str, scene: Scene, folder: Path) -> Iterator[list[Pa
     logs, running = [], []
     try:
         for number in range(FAST):
-            ends = {each: end for each, end in scene.ends.items() if each % FAST == number}
+            ends = {item: end for item, end in scene.ends.items() if item % FAST == number}
             logs.append(folder / f"fast-{number}.log")
             given = {"bootstrap": bootstrap, "topic": scene.topic, "ends": ends, "log": str(logs[-1])}
             running.append(subprocess.Popen([sys.executable, str(program), json.dumps(given)]))
         yield logs
-        for number, each in enumerate(running):
-            if each.poll() is not None:
+        for number, item in enumerate(running):
+            if item.poll() is not None:
                 raise RuntimeError(f"fast consumer {number} ended by itself")
     finally:
-        for each in running:
-            each.kill()
-            each.wait(20)
+        for item in running:
+            item.kill()
+            item.wait(20)
 
 
 def rate(logs: list[Path], first: float, last: float) -> float:

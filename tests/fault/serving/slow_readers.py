@@ -64,13 +64,13 @@ class SlowReaders:
     async def _run(self) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         self._idlers = [await self._connect() for _ in range(self._idle)]
-        for each in self._idlers:
-            await _answered(*each, request(API_VERSIONS, 3))
+        for item in self._idlers:
+            await _answered(*item, request(API_VERSIONS, 3))
         slow = [asyncio.create_task(self._read(number)) for number in range(self._slow)]
         self._ready.set()
         await self._over.wait()
-        for each in slow:
-            each.cancel()
+        for item in slow:
+            item.cancel()
         await asyncio.gather(*slow, return_exceptions=True)
         for _, writer in self._idlers:
             writer.transport.abort()
@@ -84,10 +84,10 @@ class SlowReaders:
 
     async def _asked_again(self) -> int:
         count = 0
-        for each in self._idlers:
+        for connection in self._idlers:
             try:
                 async with asyncio.timeout(SECONDS):
-                    await _answered(*each, request(API_VERSIONS, 3))
+                    await _answered(*connection, request(API_VERSIONS, 3))
             except (OSError, TimeoutError, asyncio.IncompleteReadError):
                 continue
             count += 1
@@ -99,8 +99,8 @@ class SlowReaders:
         try:
             reader, writer = await self._connect()
             while True:
-                found = await self._fetched(reader, writer, partition, offset)
-                offset = self._checked(found, partition, offset)
+                fetched = await self._fetched(reader, writer, partition, offset)
+                offset = self._checked(fetched, partition, offset)
                 if offset >= self._ends[partition]:
                     offset = 0
                     self.rounds += 1
@@ -132,10 +132,10 @@ class SlowReaders:
         frame = await _answered(reader, writer, asked, pace=self._pace)
         self.taken_bytes += len(frame)
         self.answers += 1
-        told = response(load_response_schema(FETCH, VERSION), frame, 1)
-        (found,) = told.responses[0].partitions
-        assert found.error_code.value == 0, found.error_code
-        return bytes(found.records or b"")
+        answer = response(load_response_schema(FETCH, VERSION), frame, 1)
+        (part,) = answer.responses[0].partitions
+        assert part.error_code.value == 0, part.error_code
+        return bytes(part.records or b"")
 
     def _checked(self, records: bytes, partition: int, offset: int) -> int:
         at = 0
@@ -166,8 +166,8 @@ async def _answered(
     writer.write(struct.pack(">i", len(frame)) + frame)
     await writer.drain()
     (left,) = struct.unpack(">i", await reader.readexactly(4))
-    found = bytearray()
-    while len(found) < left:
-        found += await reader.readexactly(min(PIECE_BYTES, left - len(found)))
+    content = bytearray()
+    while len(content) < left:
+        content += await reader.readexactly(min(PIECE_BYTES, left - len(content)))
         await asyncio.sleep(pace)
-    return bytes(found)
+    return bytes(content)

@@ -144,14 +144,14 @@ def siege(
     kinds.write_bytes(pickle.dumps(attacks(scene.topic)))
     with ExitStack() as parts:
         besieged = parts.enter_context(Nodes(scene.config, 1, log=folder / "server.log"))
-        other = parts.enter_context(Nodes(idle, 1, log=folder / "idle.log"))
+        spare = parts.enter_context(Nodes(idle, 1, log=folder / "idle.log"))
         memory = parts.enter_context(Memory(besieged.pid(0)))
         logs = parts.enter_context(members(besieged.bootstrap, scene, folder))
         probe = parts.enter_context(Probe(besieged.ports[0], scene.topic))
         time.sleep(4 * SETTLED_S)
         until = time.monotonic() + minutes * 60
         for number in range(1_000_000):
-            name, nodes = ((HERE, besieged), (ELSEWHERE, other))[number % 2]
+            name, nodes = ((HERE, besieged), (ELSEWHERE, spare))[number % 2]
             with attacked(nodes.ports[0], kinds, connections, seed + number // 2) as counts:
                 time.sleep(SETTLED_S)
                 began = time.monotonic()

@@ -58,21 +58,21 @@ class Anomaly:
 
 
 def compare(where: str, expected: Sequence[Seen], found: Sequence[Seen], ledger: Ledger, topic: str) -> list[Anomaly]:
-    wanted = {(record.partition, record.offset): record for record in expected}
+    truth = {(record.partition, record.offset): record for record in expected}
     had = Counter((record.partition, record.offset) for record in found)
-    strange = [place for place in had if place not in wanted]
-    aborted = [place for place in strange if (topic, *place) in ledger.aborted]
+    strange = [position for position in had if position not in truth]
+    aborted = [position for position in strange if (topic, *position) in ledger.aborted]
     changed = [
-        f"{_text((record.partition, record.offset))} ({_differing(wanted[record.partition, record.offset], record)})"
+        f"{_text((record.partition, record.offset))} ({_differing(truth[record.partition, record.offset], record)})"
         for record in found
-        if (record.partition, record.offset) in wanted and wanted[record.partition, record.offset] != record
+        if (record.partition, record.offset) in truth and truth[record.partition, record.offset] != record
     ]
     sides = (
-        (Defect.LOST, [place for place in wanted if place not in had]),
-        (Defect.DOUBLED, [place for place, times in had.items() if times > 1]),
+        (Defect.LOST, [position for position in truth if position not in had]),
+        (Defect.DOUBLED, [position for position, times in had.items() if times > 1]),
         (Defect.REORDERED, _reordered(found)),
         (Defect.ABORTED, aborted),
-        (Defect.PHANTOM, [place for place in strange if place not in set(aborted)]),
+        (Defect.PHANTOM, [position for position in strange if position not in set(aborted)]),
     )
     anomalies = [
         Anomaly(defect=defect, where=where, text=_listed(map(_text, places))) for defect, places in sides if places
@@ -83,14 +83,16 @@ def compare(where: str, expected: Sequence[Seen], found: Sequence[Seen], ledger:
 
 
 def hold_against_ledger(where: str, found: Iterable[Seen], ledger: Ledger, topic: str) -> list[Anomaly]:
-    there = {(topic, record.partition, record.offset): (record.key, record.value) for record in found}
+    payloads = {(topic, record.partition, record.offset): (record.key, record.value) for record in found}
     broken = [
-        place for place, payload in ledger.acknowledged.items() if place[0] == topic and there.get(place) != payload
+        position
+        for position, payload in ledger.acknowledged.items()
+        if position[0] == topic and payloads.get(position) != payload
     ]
-    aborted = [place for place in there if place in ledger.aborted]
+    aborted = [position for position in payloads if position in ledger.aborted]
     sides = ((Defect.ACKNOWLEDGED_LOST, broken), (Defect.ABORTED, aborted))
     return [
-        Anomaly(defect=defect, where=where, text=_listed(_text(place[1:]) for place in places))
+        Anomaly(defect=defect, where=where, text=_listed(_text(position[1:]) for position in places))
         for defect, places in sides
         if places
     ]

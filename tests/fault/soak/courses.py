@@ -105,15 +105,15 @@ def _remove_orphans(course: Course, *, days: float) -> None:
 def records_deleted(course: Course, fault: faults.RecordsDeleted) -> None:
     """The log begins after the archive's end: the partition stops, and an accepted gap is recorded."""
     subject = course.scene.first
-    known = subject.verified
+    verified = subject.verified
     partition, before = _some_new_records(course, subject)
     subject.delete_records(partition, before)
     course.strike(fault)
     course.stopped(course.run(), "DataLoss", (subject.topic, partition))
     course.verified(judge(course.scene, stopped=frozenset({partition})))
-    lost = range(known.ends[partition], before)
-    known.lost[partition] = known.lost.get(partition, 0) + len(lost)
-    known.ends[partition] = before
+    lost = range(verified.ends[partition], before)
+    verified.lost[partition] = verified.lost.get(partition, 0) + len(lost)
+    verified.ends[partition] = before
     subject.ledger.forget(subject.topic, partition, lost)
     if fault.killed is not None:
         course.run(accept_gaps=True, fault=f"{fault.killed}:kill@1")
@@ -127,19 +127,19 @@ def log_cut(course: Course, fault: faults.LogCut) -> None:
     course.heal()
     course.verified(judge(scene))
     ends = subject.verified.ends
-    partition = max(ends, key=lambda one: ends[one])
+    partition = max(ends, key=lambda number: ends[number])
     end = ends[partition]
-    wanted = end - course.noise.randrange(1, min(end, 60))
+    target = end - course.noise.randrange(1, min(end, 60))
     for broker in course.servers.brokers:
         course.servers.end(broker, killed=False)
     folders = [course.servers.log_folder(broker, subject.topic, partition) for broker in course.servers.brokers]
-    (cut,) = {cut_log(folder, wanted) for folder in folders if folder.exists()}
+    (cut,) = {cut_log(folder, target) for folder in folders if folder.exists()}
     course.servers.up()
     course.brokers.whole(subject.topic)
     after = subject.strangers()
     after.backlog(course.noise, partition, end - cut + 50 if fault.regrown else (end - cut) // 2)
-    for other in set(ends) - {partition}:
-        after.backlog(course.noise, other, 20)
+    for spared in set(ends) - {partition}:
+        after.backlog(course.noise, spared, 20)
     course.strike(fault)
     for _ in range(2):
         course.stopped(course.run(), "DataLoss", (subject.topic, partition))
@@ -172,8 +172,8 @@ def _create(subject: Subject) -> None:
 def _some_new_records(course: Course, subject: Subject) -> tuple[int, int]:
     while True:
         ends = subject.verified.ends
-        new = {one: end - ends[one] for one, end in subject.log_ends().items()}
-        partition = max(new, key=lambda one: new[one])
+        new = {number: end - ends[number] for number, end in subject.log_ends().items()}
+        partition = max(new, key=lambda number: new[number])
         if new[partition] > 1:
             return partition, ends[partition] + course.noise.randrange(1, new[partition])
         course.produce(100)

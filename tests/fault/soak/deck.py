@@ -59,10 +59,12 @@ class Round:
 
 def deal(seed: int, number: int, *, allowed: Callable[[Fault], bool] = lambda _: True) -> Round:
     """Return round `number` (from 0). `allowed` faults may be of a later pass."""
-    turn, place = _turn(number)
-    cards = next(cards for each in count(turn) if (cards := [card for card in _shuffled(seed, each) if allowed(card)]))
+    turn, position = _turn(number)
+    cards = next(
+        cards for later in count(turn) if (cards := [card for card in _shuffled(seed, later) if allowed(card)])
+    )
     noise = Random(f"{seed}/{number}")
-    first = cards[place % len(cards)]
+    first = cards[position % len(cards)]
     second = _second(first, noise)
     return Round(number=number, faults=(first,) if second is None else (first, second), noise=noise)
 
@@ -72,10 +74,10 @@ def kinds(*, allowed: Callable[[Fault], bool] = lambda _: True) -> tuple[type[Fa
 
 
 def _turn(number: int) -> tuple[int, int]:
-    turn, place = 0, number
-    while place >= (cards := len(_cards(turn))):
-        turn, place = turn + 1, place - cards
-    return turn, place
+    turn, position = 0, number
+    while position >= (cards := len(_cards(turn))):
+        turn, position = turn + 1, position - cards
+    return turn, position
 
 
 @cache
@@ -275,8 +277,8 @@ def _stale() -> list[Fault]:
 
 
 def _second(first: Fault, noise: Random) -> Fault | None:
-    wanted, choice = noise.random() < PAIRED, noise.random()
-    if not wanted:
+    is_paired, choice = noise.random() < PAIRED, noise.random()
+    if not is_paired:
         return None
     match first:
         case faults.KillAtPoint() | faults.KillLater() | faults.Terminate() | faults.Rivals():

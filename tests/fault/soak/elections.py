@@ -17,7 +17,7 @@ def unclean_election(course: Course, fault: faults.UncleanElection) -> None:
     course.heal()
     course.verified(judge(scene))
     ends = subject.verified.ends
-    partition, topic = max(ends, key=lambda one: ends[one]), subject.topic
+    partition, topic = max(ends, key=lambda number: ends[number]), subject.topic
     leader = brokers.leader(topic, partition)
     stale = noise.choice([node for node in NODES if node != leader])
     brokers.reassign(topic, (leader, stale), partition)

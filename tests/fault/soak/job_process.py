@@ -71,11 +71,11 @@ def _done(job: Job) -> tuple[int, list[Failure]]:  # noqa: PLR0911 - one for eac
             return _archived(job, config)
         case Verb.RECONCILE:
             done = reconcile(config)
-            return sum(each.rows for each in done), [
-                _failure(each.topic, None, each.error) for each in done if each.error is not None
+            return sum(result.rows for result in done), [
+                _failure(result.topic, None, result.error) for result in done if result.error is not None
             ]
         case Verb.REBUILD:
-            return sum(each.ranges for each in Rebuild(config).run()), []
+            return sum(result.ranges for result in Rebuild(config).run()), []
         case Verb.REFILL:
             return 0, _refilled(job)
         case Verb.COMPACT:

@@ -148,7 +148,7 @@ class Running:
         return Ending(
             exit_code=int(self._process.exitcode or 0),
             records=said["records"],
-            failures=tuple(Failure(**each) for each in said["failures"]),
+            failures=tuple(Failure(**failure) for failure in said["failures"]),
             log=self._log(),
         )
 

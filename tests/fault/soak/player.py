@@ -61,7 +61,7 @@ def _sum_up(scene: Scene) -> None:
     failed: list[str] = []
     topics = tuple(subject.topic for subject in scene.subjects)
     done = SumJournals(config=config, topics=topics, older_than=0.0).run(
-        lambda told: failed.append(f"{told.table}: {told.error}") if told.error else None
+        lambda event: failed.append(f"{event.table}: {event.error}") if event.error else None
     )
     if not done:
         raise AssertionError(f"journals can't be summed up: {failed}")

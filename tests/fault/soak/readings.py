@@ -59,7 +59,7 @@ def of_rows(table: Table, tasks: Iterable[FileScanTask]) -> Iterator[Seen]:
 
 
 def _read(consumer: Any, topic: str, starts: Starts) -> dict[int, list[Seen]]:
-    found: dict[int, list[Seen]] = {partition: [] for partition in starts}
+    records: dict[int, list[Seen]] = {partition: [] for partition in starts}
     left = set(starts)
     consumer.assign([TopicPartition(topic, partition, offset) for partition, offset in starts.items()])
     deadline = time.monotonic() + TIMEOUT_S
@@ -69,13 +69,13 @@ def _read(consumer: Any, topic: str, starts: Starts) -> dict[int, list[Seen]]:
         for message in consumer.consume(5_000, 0.1):
             error = message.error()
             if error is None:
-                found[message.partition()].append(_seen(message))
+                records[message.partition()].append(_seen(message))
                 deadline = time.monotonic() + TIMEOUT_S
             elif error.code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition())
             elif not error.retriable() and error.code() not in _PASSING:
                 raise AssertionError(str(error))
-    return found
+    return records
 
 
 _PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})
@@ -90,7 +90,7 @@ def _row(row: Mapping[str, Any]) -> Seen:
         timestamp=_milliseconds(kafka),
         key=None if row["key"] is None else row["key"]["__raw__"],
         value=None if value is None else _value(value),
-        headers=tuple((each["key"], each["value"]) for each in row["headers"]),
+        headers=tuple((header["key"], header["value"]) for header in row["headers"]),
     )
 
 
@@ -99,8 +99,8 @@ def _value(value: Mapping[str, Any]) -> bytes | None:
     if raw is not None or "f1" not in value:
         return raw
     fields = {int(name[1:]): text for name, text in value.items() if not name.startswith("__") and text}
-    known = b"".join(text_field(number, text) for number, text in sorted(fields.items()))
-    return known + (value["__unrecognized__"] or b"")
+    content = b"".join(text_field(number, text) for number, text in sorted(fields.items()))
+    return content + (value["__unrecognized__"] or b"")
 
 
 def _milliseconds(kafka: Mapping[str, Any]) -> int:

@@ -44,7 +44,7 @@ def _told(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
         first = {"table": subject.first_offsets(), "registry": registry.retention.first_offsets(archived.topic)}
         if config.archive.journal is not None:
             first["journal"] = dict(Journal.of(config).of_table(archived.table).read().first_offsets)
-        if len({tuple(sorted(each.items())) for each in first.values()}) > 1:
+        if len({tuple(sorted(offsets.items())) for offsets in first.values()}) > 1:
             yield Anomaly(defect=Defect.OFFSETS, where=subject.table, text=f"first offsets differ: {first}")
         if waiting := registry.erasures.unfinished(archived.topic):
             yield Anomaly(defect=Defect.OUTCOME, where=subject.table, text=f"erasures are open: {waiting}")
@@ -80,12 +80,12 @@ class Held:
 
 def stored(subject: Subject) -> set[tuple[int, int]]:
     table = subject.stack.catalog().load_table(subject.table)
-    found: set[tuple[int, int]] = set()
-    for each in ObjectStore.of(table.io.properties).list(f"{table.location()}/data"):
-        if each.size:
-            with table.io.new_input(each.path).open() as file:
-                found |= _places(pq.read_table(pa.BufferReader(file.read()), columns=["kafka"]))
-    return found
+    offsets: set[tuple[int, int]] = set()
+    for entry in ObjectStore.of(table.io.properties).list(f"{table.location()}/data"):
+        if entry.size:
+            with table.io.new_input(entry.path).open() as file:
+                offsets |= _places(pq.read_table(pa.BufferReader(file.read()), columns=["kafka"]))
+    return offsets
 
 
 def tabled(subject: Subject) -> set[tuple[int, int]]:
@@ -108,28 +108,28 @@ class Reading:
     @classmethod
     @contextmanager
     def begun(cls, config: Path, subject: Subject, partition: int) -> Iterator[Self]:
-        there = {one.offset: (one.key, one.value) for one in subject.verified.records[partition]}
+        records = {record.offset: (record.key, record.value) for record in subject.verified.records[partition]}
         with ExitStack() as closing:
             stream = open_archive(load_config(config), subject.topic).records(partition)
             closing.callback(stream.close)
-            yield cls(stream=stream, given=[next(stream)], there=there, partition=partition)
+            yield cls(stream=stream, given=[next(stream)], there=records, partition=partition)
 
     def ended(self, subject: Subject) -> list[Anomaly]:
         self.given += self.stream
-        found = [
+        received = [
             (row["offset"], (row["key"], row["value"]))
             for batch in self.given
             for row in batch.select(["offset", "key", "value"]).to_pylist()
         ]
-        offsets = [offset for offset, _ in found]
-        known = subject.verified
+        offsets = [offset for offset, _ in received]
+        judged = subject.verified
         left_out = self.there.keys() - {*offsets}
         lost = {
-            each
-            for each in left_out
-            if each >= known.first.get(self.partition, 0) and (self.partition, each) not in known.erased
+            number
+            for number in left_out
+            if number >= judged.first.get(self.partition, 0) and (self.partition, number) not in judged.erased
         }
-        wrong = [offset for offset, record in found if offset in self.there and self.there[offset] != record]
+        wrong = [offset for offset, record in received if offset in self.there and self.there[offset] != record]
         texts = {
             Defect.REORDERED: "" if offsets == sorted(set(offsets)) else "offsets don't rise",
             Defect.LOST: f"{sorted(lost)[:_SHOWN]}" if lost else "",

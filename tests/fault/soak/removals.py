@@ -56,24 +56,24 @@ def retire_races(course: Course, fault: faults.RetireRaces) -> None:
     course.produce(60)
     config, patient = _deleting(course), _deleting(course, orphan_grace="1h")
     with Reading.begun(scene.direct, subject, wish.partition) as reading:
-        job, held = _job(config, wish, fault.job), None
+        job, beside = _job(config, wish, fault.job), None
         if fault.beside is None:
             with running(_faulty(job, f"{fault.point}:kill@1"), scene.folder) as started:
                 course.strike(fault, struck=course.end(started).killed)
         else:
             with running(_faulty(job, f"{fault.point}:stop@1"), scene.folder) as started:
                 course.strike(fault, struck=started.stops(STEP_SECONDS))
-                held = _beside(course, patient, wish, fault)
+                beside = _beside(course, patient, wish, fault)
                 started.goes_on()
                 course.end(started)
-        if held is not None:
-            _under_hold(course, job, held)
+        if beside is not None:
+            _under_hold(course, job, beside)
         course.heal()
-        asked = [each for each in (fault.job, fault.beside) if each in {"expire", "edge", "erase"}]
-        for each in ("compact", *asked):
-            ending = _run(course, _job(config, wish, each))
+        asked = [verb for verb in (fault.job, fault.beside) if verb in {"expire", "edge", "erase"}]
+        for verb in ("compact", *asked):
+            ending = _run(course, _job(config, wish, verb))
             if not ending.succeeded:
-                course.blame(f"{each} wasn't ended by another run", ending)
+                course.blame(f"{verb} wasn't ended by another run", ending)
         course.heal()
         _expect(course, wish, asked)
         course.verified(judge_removed(scene))
@@ -88,7 +88,7 @@ def retired_beneath(course: Course, fault: faults.RetiredBeneath) -> None:
     course.verified(judge(scene))
     wish = _wish(course, subject, whole_files=True)
     config = _deleting(course)
-    offsets = [each.offset for each in subject.verified.records[wish.partition]]
+    offsets = [record.offset for record in subject.verified.records[wish.partition]]
     read = _consumed if fault.reader == "consumer" else _exported
     with read(scene.direct, subject.topic, wish.partition) as reading:
         seen = [next(reading)]
@@ -131,16 +131,18 @@ def _consumed(config: Path, topic: str, partition: int) -> Iterator[Iterator[int
 
 
 def _wish(course: Course, subject: Subject, *, whole_files: bool) -> _Wish:
-    known, noise = subject.verified, course.noise
-    partition = max(known.records, key=lambda one: len(known.records[one]))
-    offsets = [one.offset for one in known.records[partition]]
+    judged, noise = subject.verified, course.noise
+    partition = max(judged.records, key=lambda item: len(judged.records[item]))
+    offsets = [item.offset for item in judged.records[partition]]
     at = noise.randrange(len(offsets) // 4, len(offsets) // 2)
     before = offsets[at]
     if whole_files:
         table = subject.stack.catalog().load_table(subject.table)
         field = table.schema().find_field("kafka.offset").field_id
         firsts = [int.from_bytes(file.lower_bounds[field], "little") for file in by_partition(table)[partition]]
-        before = min((each for each in firsts if each > offsets[0]), default=before, key=lambda one: abs(one - before))
+        before = min(
+            (number for number in firsts if number > offsets[0]), default=before, key=lambda item: abs(item - before)
+        )
     start = noise.randrange(len(offsets) // 3, len(offsets) - 2)
     end = min(len(offsets) - 1, start + noise.randrange(1, 40))
     return _Wish(subject=subject, partition=partition, before=before, erased=range(offsets[start], offsets[end] + 1))
@@ -148,13 +150,13 @@ def _wish(course: Course, subject: Subject, *, whole_files: bool) -> _Wish:
 
 def _deleting(course: Course, orphan_grace: str = "0s") -> Path:
     text = course.scene.config.read_text()
-    known = '"orphan_grace" = "0s"\n'
-    assert known in text
-    text = text.replace(known, f'"orphan_grace" = "{orphan_grace}"\n')
+    line = '"orphan_grace" = "0s"\n'
+    assert line in text
+    text = text.replace(line, f'"orphan_grace" = "{orphan_grace}"\n')
     for subject in course.scene.subjects:
-        known = f'"table" = "{subject.table}"\n'
-        assert known in text
-        text = text.replace(known, f'{known}"snapshot_retention" = "0s"\n')
+        line = f'"table" = "{subject.table}"\n'
+        assert line in text
+        text = text.replace(line, f'{line}"snapshot_retention" = "0s"\n')
     path = course.scene.config.with_name(f"removing-{orphan_grace}.toml")
     path.write_text(text)
     path.chmod(0o600)
@@ -223,23 +225,23 @@ def _under_hold(course: Course, job: Job, held: Held) -> None:
 
 
 def _expect(course: Course, wish: _Wish, asked: list[str]) -> None:
-    subject, known = wish.subject, wish.subject.verified
+    subject, judged = wish.subject, wish.subject.verified
     first = subject.first_offsets()
-    wanted = {wish.partition: wish.before} if {"expire", "edge"} & {*asked} else {}
+    expected = {wish.partition: wish.before} if {"expire", "edge"} & {*asked} else {}
     for partition, offset in first.items():
-        before = known.first.get(partition, 0)
-        most = max(before, wanted.get(partition, 0))
+        before = judged.first.get(partition, 0)
+        most = max(before, expected.get(partition, 0))
         if not before <= offset <= most or ("edge" in asked and offset < most):
             course.blame(f"partition {partition} begins at {offset}, not at {most}; before at {before}")
         subject.ledger.forget(subject.topic, partition, range(before, offset))
-    known.first |= first
+    judged.first |= first
     if "erase" in asked:
-        known.erased |= {(wish.partition, each) for each in wish.erased}
+        judged.erased |= {(wish.partition, item) for item in wish.erased}
         subject.ledger.forget(subject.topic, wish.partition, wish.erased)
-    for partition, records in known.records.items():
-        begin = known.first.get(partition, 0)
-        known.records[partition] = [
-            record for record in records if record.offset >= begin and (partition, record.offset) not in known.erased
+    for partition, records in judged.records.items():
+        begin = judged.first.get(partition, 0)
+        judged.records[partition] = [
+            record for record in records if record.offset >= begin and (partition, record.offset) not in judged.erased
         ]
-    for each in course.scene.subjects:
-        each.verified.rewritten = True
+    for item in course.scene.subjects:
+        item.verified.rewritten = True

@@ -48,12 +48,12 @@ class Results:
         """Raise ValueError if the file is another seed's."""
         if not resume or not path.exists():
             return cls(path, seed, [])
-        known = json.loads(path.read_text(encoding="utf-8"))
-        if known["seed"] != seed:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["seed"] != seed:
             raise ValueError(
-                f"{path} holds results of seed {known['seed']}: give --seed {known['seed']}, or another file"
+                f"{path} holds results of seed {content['seed']}: give --seed {content['seed']}, or another file"
             )
-        return cls(path, seed, known["rounds"])
+        return cls(path, seed, content["rounds"])
 
     def add(self, result: RoundResult) -> None:
         """Keep a round, atomically."""
@@ -65,28 +65,28 @@ class Results:
 
     def text(self) -> str:
         head = {"seed": self.seed, **self.totals()}
-        lines = ",\n".join(f"    {json.dumps(one)}" for one in self.rounds)
+        lines = ",\n".join(f"    {json.dumps(round_)}" for round_ in self.rounds)
         return json.dumps(head, indent=2)[:-2] + f',\n  "rounds": [\n{lines}\n  ]\n}}\n'
 
     def totals(self) -> dict[str, Any]:
-        faults = [fault for one in self.rounds for fault in one["faults"]]
+        faults = [fault for round_ in self.rounds for fault in round_["faults"]]
         return {
             "total_rounds": len(self.rounds),
             "faults": len(faults),
             "struck": sum(fault["struck"] for fault in faults),
-            "wrong": sum(one["outcome"] == WRONG for one in self.rounds),
-            "topics": len({one["topic"] for one in self.rounds}),
-            "records": sum(one["records"] for one in self.rounds),
+            "wrong": sum(round_["outcome"] == WRONG for round_ in self.rounds),
+            "topics": len({round_["topic"] for round_ in self.rounds}),
+            "records": sum(round_["records"] for round_ in self.rounds),
         }
 
     def table(self) -> str:
         by_kind: dict[str, Counter[str]] = defaultdict(Counter)
-        for one in self.rounds:
-            for fault in one["faults"]:
+        for round_ in self.rounds:
+            for fault in round_["faults"]:
                 counts = by_kind[fault["kind"]]
                 counts["faults"] += 1
                 counts["struck"] += fault["struck"]
-                counts["wrong"] += one["outcome"] == WRONG
+                counts["wrong"] += round_["outcome"] == WRONG
         lines = ["| fault | times | struck | wrong |", "|---|---:|---:|---:|"]
         lines += [f"| {kind} | {n['faults']} | {n['struck']} | {n['wrong']} |" for kind, n in sorted(by_kind.items())]
         return "\n".join(lines)

@@ -64,8 +64,8 @@ def stale_load(course: Course, fault: faults.StaleLoad) -> None:
 
 def _unknown_files(course: Course, subject: Subject) -> list[str]:
     table = subject.stack.catalog().load_table(subject.table)
-    there = set(table.inspect.data_files().column("file_path").to_pylist())
+    listed = set(table.inspect.data_files().column("file_path").to_pylist())
     with Registry(load_config(course.scene.direct).registry.dsn) as registry:
-        (topic,) = (each for each in registry.topics.every() if each.topic == subject.topic)
-        known = {file.path for range_ in registry.rows.expected_ranges(topic) for file in range_.files}
-    return sorted(there ^ known)
+        (topic,) = (row for row in registry.topics.every() if row.topic == subject.topic)
+        registered = {file.path for range_ in registry.rows.expected_ranges(topic) for file in range_.files}
+    return sorted(listed ^ registered)

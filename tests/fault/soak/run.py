@@ -120,8 +120,8 @@ def stack_in(folder: Path, scratch: Path) -> Stack:
 def _line(result: RoundResult) -> str:
     dealt = " and ".join(map(_text, result.faults))
     verdict = "WRONG: " + "; ".join(result.anomalies) if result.anomalies else "exactly once"
-    told = f"{result.number:4} {result.seconds:5.1f} s {result.records:6,} records"
-    return f"{told}  {dealt}: {', '.join(result.jobs)}: {verdict}"
+    text = f"{result.number:4} {result.seconds:5.1f} s {result.records:6,} records"
+    return f"{text}  {dealt}: {', '.join(result.jobs)}: {verdict}"
 
 
 def _text(fault: Mapping[str, Any]) -> str:

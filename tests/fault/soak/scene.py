@@ -144,8 +144,8 @@ class Subject:
     def log_ends(self) -> dict[int, int]:
         asked = {TopicPartition(self.topic, number): OffsetSpec.latest() for number in range(self.partitions)}
         admin = self._admin()
-        found = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
-        return {each.partition: done.result(_TIMEOUT).offset for each, done in found.items()}
+        futures = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=_TIMEOUT)
+        return {partition.partition: done.result(_TIMEOUT).offset for partition, done in futures.items()}
 
     def first_offsets(self) -> dict[int, int]:
         text = self.stack.catalog().load_table(self.table).properties.get("archiver.first-offsets", "{}")
@@ -182,9 +182,9 @@ class Scene:
         return load_config(self.direct).registry.dsn
 
     def lose_registry(self) -> None:
-        known, fresh = json.dumps(self.dsn), json.dumps(self.ground.stack.database())
+        old, fresh = json.dumps(self.dsn), json.dumps(self.ground.stack.database())
         for path in (self.direct, self.config):
-            path.write_text(path.read_text().replace(known, fresh))
+            path.write_text(path.read_text().replace(old, fresh))
         self.was_rebuilt = True
 
     def _configured(self, shape: Shape) -> Path:

@@ -77,6 +77,6 @@ def credentials_expire(course: Course, fault: faults.CredentialsExpire) -> None:
 def _created(stack: Stack, count: int) -> list[str]:
     names = [unique("many") for _ in range(count)]
     made = stack.admin.create_topics([NewTopic(name, 1, 1) for name in names], operation_timeout=_TIMEOUT)
-    for each in made.values():
-        each.result(_TIMEOUT)
+    for future in made.values():
+        future.result(_TIMEOUT)
     return names

@@ -16,8 +16,8 @@ def problems(config: Path, topic: str) -> list[Any]:
     if done.exit_code == 0:
         return []
     try:
-        (found,) = json.loads(done.stdout)["topics"]
+        (entry,) = json.loads(done.stdout)["topics"]
     except (ValueError, KeyError):
         return [done.output]
-    told = [found.get("problem"), *found.get("holes", ()), *(each.get("problem") for each in found["partitions"])]
-    return [each for each in told if each]
+    reported = [entry.get("problem"), *entry.get("holes", ()), *(item.get("problem") for item in entry["partitions"])]
+    return [item for item in reported if item]

@@ -39,8 +39,8 @@ def befall(course: Course, dealt: Sequence[Fault]) -> None:
         jobs = [over.enter_context(running(job, course.scene.folder)) for _ in range(count)]
         for fault in dealt:
             _meet(course, fault, jobs)
-        for one in jobs:
-            ending = course.end(one)
+        for task in jobs:
+            ending = course.end(task)
             for fault in dealt:
                 if isinstance(fault, faults.KillAtPoint | faults.KillLater):
                     lost = any(failure.kind == "WorkerLost" for failure in ending.failures)

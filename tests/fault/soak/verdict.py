@@ -53,27 +53,27 @@ def judge_rewritten(scene: Scene) -> Verdict:
 
 
 def _taken_up(subject: Subject) -> Verdict:
-    known, ends = subject.verified, subject.log_ends()
-    there = _expected(subject, known.ends)
-    for partition, records in there.items():
-        known.records.setdefault(partition, []).extend(records)
-    known.ends |= {partition: end for partition, end in ends.items() if partition in known.ends}
-    new = readings.in_order(there)
+    verified, ends = subject.verified, subject.log_ends()
+    fresh = _expected(subject, verified.ends)
+    for partition, records in fresh.items():
+        verified.records.setdefault(partition, []).extend(records)
+    verified.ends |= {partition: end for partition, end in ends.items() if partition in verified.ends}
+    new = readings.in_order(fresh)
     return Verdict(records=len(new), digest=digest_of(new), anomalies=())
 
 
 def _sum(verdicts: Iterable[Verdict]) -> Verdict:
     every = tuple(verdicts)
     return Verdict(
-        records=sum(each.records for each in every),
-        digest=f"{sum(int(each.digest, 16) for each in every) % 2**128:032x}",
-        anomalies=tuple(anomaly for each in every for anomaly in each.anomalies),
+        records=sum(verdict.records for verdict in every),
+        digest=f"{sum(int(verdict.digest, 16) for verdict in every) % 2**128:032x}",
+        anomalies=tuple(anomaly for verdict in every for anomaly in verdict.anomalies),
     )
 
 
 def _judge(scene: Scene, subject: Subject, stopped: frozenset[int]) -> Verdict:
-    known = subject.verified
-    starts = {partition: end for partition, end in known.ends.items() if partition not in stopped}
+    verified = subject.verified
+    starts = {partition: end for partition, end in verified.ends.items() if partition not in stopped}
     ends = {partition: end for partition, end in subject.log_ends().items() if partition not in stopped}
     expected = _expected(subject, starts)
     new = readings.in_order(expected)
@@ -86,8 +86,8 @@ def _judge(scene: Scene, subject: Subject, stopped: frozenset[int]) -> Verdict:
         *_books(scene, subject),
     ]
     for partition, records in expected.items():
-        known.records.setdefault(partition, []).extend(records)
-    known.ends |= ends
+        verified.records.setdefault(partition, []).extend(records)
+    verified.ends |= ends
     return Verdict(records=len(new), digest=digest_of(new), anomalies=tuple(anomalies))
 
 
@@ -97,39 +97,42 @@ def _judge_part(subject: Subject) -> Verdict:
         return nothing
     table = subject.stack.catalog().load_table(subject.table)
     tasks = [task for task in _tasks_in_order(table) if task.file.file_path not in subject.verified.files]
-    found = _rows_of(subject, table, tasks)
+    rows = _rows_of(subject, table, tasks)
     reached = _offsets(table)
     starts = {partition: subject.verified.ends.get(partition, 0) for partition in reached}
     going = {partition: start for partition, start in starts.items() if reached[partition] > start}
-    there = readings.in_order(_expected(subject, going)) if going else []
-    expected = [record for record in there if record.offset < reached[record.partition]]
+    records = readings.in_order(_expected(subject, going)) if going else []
+    expected = [record for record in records if record.offset < reached[record.partition]]
     where = f"table {subject.table}, before healing"
-    anomalies = compare(where, expected, found, subject.ledger, subject.topic)
+    anomalies = compare(where, expected, rows, subject.ledger, subject.topic)
     return Verdict(records=len(expected), digest=digest_of(expected), anomalies=tuple(anomalies))
 
 
 def _expected(subject: Subject, starts: readings.Starts) -> dict[int, list[Seen]]:
-    known = subject.verified
-    there = {partition: max(start, known.staged_to.get(partition, 0)) for partition, start in starts.items()}
-    found = readings.of_kafka(subject.stack, subject.topic, there)
+    verified = subject.verified
+    begins = {partition: max(start, verified.staged_to.get(partition, 0)) for partition, start in starts.items()}
+    records = readings.of_kafka(subject.stack, subject.topic, begins)
     return {
-        partition: [*(one for one in known.staged.get(partition, ()) if one.offset >= start), *found[partition]]
+        partition: [
+            *(record for record in verified.staged.get(partition, ()) if record.offset >= start),
+            *records[partition],
+        ]
         for partition, start in starts.items()
     }
 
 
 def keep_staged(scene: Scene, subject: Subject) -> dict[int, int]:
     """Remember staged records before Kafka deletes them. Returns the ends by partition."""
-    known, ends = subject.verified, dict[int, int]()
+    verified, ends = subject.verified, dict[int, int]()
     for range_ in _ranges(scene.dsn, subject.topic):
         if range_.state == "uploaded":
             ends[range_.partition] = max(range_.end, ends.get(range_.partition, 0))
-    there = _expected(subject, {partition: known.ends.get(partition, 0) for partition in ends})
-    known.staged |= {
+    staged = _expected(subject, {partition: verified.ends.get(partition, 0) for partition in ends})
+    verified.staged |= {
         partition: [record for record in records if record.offset < ends[partition]]
-        for partition, records in there.items()
+        for partition, records in staged.items()
     }
-    known.staged_to |= ends
+    verified.staged_to |= ends
     return ends
 
 
@@ -162,29 +165,29 @@ def _judge_whole(scene: Scene, subject: Subject) -> Verdict:
 def _replayed(scene: Scene, subject: Subject, starts: readings.Starts, expected: Sequence[Seen]) -> list[Anomaly]:
     where = f"replay of {subject.topic}"
     try:
-        found = readings.in_order(readings.of_replay(scene.direct, subject.topic, starts))
+        records = readings.in_order(readings.of_replay(scene.direct, subject.topic, starts))
     except ArchiverError as error:
         return [Anomaly(defect=Defect.REFUSED, where=where, text=str(error))]
-    anomalies = compare(where, expected, found, subject.ledger, subject.topic)
-    if digest_of(found) != digest_of(expected):
+    anomalies = compare(where, expected, records, subject.ledger, subject.topic)
+    if digest_of(records) != digest_of(expected):
         anomalies.append(Anomaly(defect=Defect.DIGEST, where=where, text="is not Kafka's"))
     return anomalies
 
 
 def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anomaly]:
     tasks = _tasks_in_order(table)
-    known = subject.verified.files
-    new = [task for task in tasks if task.file.file_path not in known]
-    found = _rows_of(subject, table, new)
-    anomalies = compare(f"table {subject.table}", expected, found, subject.ledger, subject.topic)
+    judged = subject.verified.files
+    new = [task for task in tasks if task.file.file_path not in judged]
+    rows = _rows_of(subject, table, new)
+    anomalies = compare(f"table {subject.table}", expected, rows, subject.ledger, subject.topic)
     files = {task.file.file_path: _size(task) for task in tasks}
     twice = [path for path, times in Counter(task.file.file_path for task in tasks).items() if times > 1]
-    objects = {each.path: each.size for each in ObjectStore.of(table.io.properties).list(f"{table.location()}/data")}
+    objects = {entry.path: entry.size for entry in ObjectStore.of(table.io.properties).list(f"{table.location()}/data")}
     wrong = {
         "referred to twice": twice,
-        "gone from the table": [path for path in known if path not in files],
+        "gone from the table": [path for path in judged if path not in files],
         "of another size or row count than before": [
-            path for path, size in known.items() if path in files and files[path] != size
+            path for path, size in judged.items() if path in files and files[path] != size
         ],
         "without its object": [path for path, (_, size) in files.items() if objects.get(path) != size],
     }
@@ -197,10 +200,10 @@ def _rows(subject: Subject, table: Table, expected: Sequence[Seen]) -> list[Anom
 
 
 def _rows_of(subject: Subject, table: Table, tasks: Sequence[Any]) -> list[Seen]:
-    found = list(readings.of_rows(table, tasks))
+    rows = list(readings.of_rows(table, tasks))
     if subject.by_columns:
-        found.sort(key=_place_of)
-    return found
+        rows.sort(key=_place_of)
+    return rows
 
 
 def _place_of(record: Seen) -> tuple[int, int]:
@@ -217,7 +220,7 @@ def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anom
     }:
         anomalies.append(f"archived to, Kafka's end: {wrong}")
     at: dict[int, int] = {}
-    for snapshot in sorted(table.metadata.snapshots, key=lambda one: one.sequence_number or 0):
+    for snapshot in sorted(table.metadata.snapshots, key=lambda entry: entry.sequence_number or 0):
         summary = snapshot.summary.additional_properties if snapshot.summary else {}
         for name, (start, end) in json.loads(summary.get("archiver.ranges", "{}")).items():
             partition = int(name)
@@ -243,33 +246,37 @@ def _progress(subject: Subject, table: Table, ends: dict[int, int]) -> list[Anom
 
 
 def _registry(scene: Scene, subject: Subject, expected: Sequence[Seen], stopped: frozenset[int]) -> list[Anomaly]:
-    known, where = subject.verified, f"registry of {subject.topic}"
-    found = _ranges(scene.dsn, subject.topic)
-    committed = [one for one in found if one.state == "committed"]
-    texts = [f"left staged: {one}" for one in found if one.state == "uploaded" and one.partition not in stopped]
-    held = {(one.partition, one.offset) for one in (*expected, *readings.in_order(known.records))}
+    judged, where = subject.verified, f"registry of {subject.topic}"
+    ranges = _ranges(scene.dsn, subject.topic)
+    committed = [range_ for range_ in ranges if range_.state == "committed"]
+    texts = [
+        f"left staged: {range_}" for range_ in ranges if range_.state == "uploaded" and range_.partition not in stopped
+    ]
+    existing = {(range_.partition, range_.offset) for range_ in (*expected, *readings.in_order(judged.records))}
     at: dict[int, int] = {}
     lost: dict[int, int] = {}
-    for one in (each for each in committed if each.part == 0):
-        gap = range(at.get(one.partition, one.start), one.start)
-        is_overlap = at.get(one.partition, one.start) > one.start
+    for range_ in (item for item in committed if item.part == 0):
+        gap = range(at.get(range_.partition, range_.start), range_.start)
+        is_overlap = at.get(range_.partition, range_.start) > range_.start
         # A registry that was rebuilt need not know of offsets without a record.
-        if is_overlap or (gap and (not scene.was_rebuilt or any((one.partition, each) in held for each in gap))):
-            texts.append(f"{one} where {at[one.partition]} comes next")
-        at[one.partition] = one.end
-        if one.lost:
-            lost[one.partition] = lost.get(one.partition, 0) + one.end - one.start
-    invented = any(count > known.lost.get(partition, 0) for partition, count in lost.items())
-    if invented or (lost != known.lost and not scene.was_rebuilt):
-        texts.append(f"lost offsets recorded {lost}, really {known.lost}")
+        if is_overlap or (gap and (not scene.was_rebuilt or any((range_.partition, item) in existing for item in gap))):
+            texts.append(f"{range_} where {at[range_.partition]} comes next")
+        at[range_.partition] = range_.end
+        if range_.lost:
+            lost[range_.partition] = lost.get(range_.partition, 0) + range_.end - range_.start
+    invented = any(count > judged.lost.get(partition, 0) for partition, count in lost.items())
+    if invented or (lost != judged.lost and not scene.was_rebuilt):
+        texts.append(f"lost offsets recorded {lost}, really {judged.lost}")
     anomalies = [Anomaly(defect=Defect.OFFSETS, where=where, text=text) for text in texts[:3]]
-    odd = sorted({one.path for one in committed if one.path} ^ set(known.files))
-    if odd and not known.rewritten:
+    odd = sorted({range_.path for range_ in committed if range_.path} ^ set(judged.files))
+    if odd and not judged.rewritten:
         anomalies.append(Anomaly(defect=Defect.FILES, where=where, text=f"not in both it and table: {odd[:3]}"))
-    digests = [one.digest for one in committed if one.start >= known.ends.get(one.partition, 0) and one.digest]
-    total, wanted = f"{sum(int(digest, 16) for digest in digests) % 2**128:032x}", digest_of(expected)
-    if total != wanted:
-        anomalies.append(Anomaly(defect=Defect.DIGEST, where=where, text=f"{total}, Kafka's is {wanted}"))
+    digests = [
+        range_.digest for range_ in committed if range_.start >= judged.ends.get(range_.partition, 0) and range_.digest
+    ]
+    total, right = f"{sum(int(digest, 16) for digest in digests) % 2**128:032x}", digest_of(expected)
+    if total != right:
+        anomalies.append(Anomaly(defect=Defect.DIGEST, where=where, text=f"{total}, Kafka's is {right}"))
     return anomalies
 
 
@@ -291,14 +298,14 @@ class _Range(NamedTuple):
 
 def _ranges(dsn: str, topic: str) -> list[_Range]:
     with psycopg.connect(dsn) as connection:
-        found = connection.execute(
+        rows = connection.execute(
             "SELECT partition, start_offset, end_offset, files.state, path, digest, lost, part"
             " FROM files JOIN topics ON topics.id = files.topic_id"
             " WHERE files.state IN ('uploaded', 'committed') AND topics.topic = %s"
             " ORDER BY partition, start_offset, part",
             (topic,),
         ).fetchall()
-    return [_Range(*row) for row in found]
+    return [_Range(*row) for row in rows]
 
 
 def _tasks_in_order(table: Table) -> list[Any]:
@@ -306,10 +313,10 @@ def _tasks_in_order(table: Table) -> list[Any]:
 
 
 def by_partition(table: Table) -> dict[int, list[Any]]:
-    found: dict[int, list[Any]] = {}
+    files: dict[int, list[Any]] = {}
     for task in _tasks_in_order(table):
-        found.setdefault(_place(table, task.file)[0], []).append(task.file)
-    return found
+        files.setdefault(_place(table, task.file)[0], []).append(task.file)
+    return files
 
 
 def _place(table: Table, file: Any) -> tuple[int, int]:

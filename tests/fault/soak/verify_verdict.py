@@ -19,18 +19,18 @@ _SHOWN = 5
 
 
 def judge_verified(scene: Scene, *, verdict: Verdict) -> Verdict:
-    found = tuple(anomaly for subject in scene.subjects for anomaly in _found(scene, subject))
-    return Verdict(records=verdict.records, digest=verdict.digest, anomalies=(*verdict.anomalies, *found))
+    more = tuple(anomaly for subject in scene.subjects for anomaly in _found(scene, subject))
+    return Verdict(records=verdict.records, digest=verdict.digest, anomalies=(*verdict.anomalies, *more))
 
 
 def _found(scene: Scene, subject: Subject) -> Iterator[Anomaly]:
     report = Verify(
         load_config(scene.direct), (subject.topic,), engine=InlineEngine(), options=VerifyOptions(resumes=False)
     ).run()
-    told = [str(each.error) for each in report.failed]
-    told += [f"{fault.kind}: {fault.message} ({fault.place})" for topic in report.topics for fault in topic.faults]
-    told += [text for topic in report.topics for text in _otherwise(subject.verified, topic)]
-    for text in told[:_SHOWN]:
+    texts = [str(failure.error) for failure in report.failed]
+    texts += [f"{fault.kind}: {fault.message} ({fault.place})" for topic in report.topics for fault in topic.faults]
+    texts += [text for topic in report.topics for text in _otherwise(subject.verified, topic)]
+    for text in texts[:_SHOWN]:
         yield Anomaly(defect=Defect.UNTOLD, where=f"verify of {subject.topic}", text=text)
 
 

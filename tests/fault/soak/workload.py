@@ -110,7 +110,7 @@ class Workload:
             # Its outcome is unknown: its records are neither expected nor forbidden.
             if not error.args[0].txn_requires_abort() and not error.args[0].fatal():
                 raise
-            self._producers = {name: each for name, each in self._producers.items() if each is not producer}
+            self._producers = {name: running for name, running in self._producers.items() if running is not producer}
             return
         (self._ledger.committed if ending == "commit" else self._ledger.rolled_back)(pending)
 
@@ -150,7 +150,7 @@ class Workload:
         return self._producers[name]
 
     def _anew(self, kind: str, noise: Random) -> Producer:
-        self._producers = {name: each for name, each in self._producers.items() if not name.startswith(kind)}
+        self._producers = {name: producer for name, producer in self._producers.items() if not name.startswith(kind)}
         return self._producer(kind, noise)
 
     def _made(self, kind: str, name: str, codec: str) -> Producer:

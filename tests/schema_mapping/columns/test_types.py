@@ -66,7 +66,7 @@ def test_layout_and_nullability() -> None:
     assert [field.name for field in kind.field("a").type.item_type] == ["x", "__unrecognized__"]
 
 
-@pytest.mark.parametrize("descriptor", REAL, ids=lambda each: each.full_name)
+@pytest.mark.parametrize("descriptor", REAL, ids=lambda case: case.full_name)
 def test_pyiceberg_reads_the_same_from_the_arrow_schema(descriptor: Descriptor) -> None:
     mapping = compile_mapping(descriptor)
     judged = pyarrow_to_schema(pa.schema(list(mapping.arrow_type)))
@@ -75,7 +75,7 @@ def test_pyiceberg_reads_the_same_from_the_arrow_schema(descriptor: Descriptor) 
     assert sorted(ids) == list(range(1, len(ids) + 1))
 
 
-@pytest.mark.parametrize("descriptor", REAL, ids=lambda each: each.full_name)
+@pytest.mark.parametrize("descriptor", REAL, ids=lambda case: case.full_name)
 def test_a_first_versions_table_has_the_files_columns(descriptor: Descriptor) -> None:
     source = closure(descriptor)
     assigned = assign(LedgerState(), key=source, value=source)
@@ -117,7 +117,7 @@ def test_recursive_google_messages_end() -> None:
 
 
 @pytest.mark.parametrize("native", [False, True])
-@pytest.mark.parametrize("descriptor", REAL, ids=lambda each: each.name)
+@pytest.mark.parametrize("descriptor", REAL, ids=lambda case: case.name)
 def test_the_graph_of_columns_says_all_that_arrow_types_need(descriptor: Descriptor, native: bool) -> None:
     chosen = MappingOptions(well_known_types="native", uint64="decimal") if native else MappingOptions(max_columns=60)
     mapping = compile_mapping(descriptor, options=chosen)

@@ -37,7 +37,7 @@ def test_held_rows_keep_what_they_hold() -> None:
 
 
 def test_what_is_kept_is_bounded() -> None:
-    held = [rows_of(1_000_000 + 50_000 * number, b"nine char") for number in range(6)]
-    assert held
-    del held
+    retained = [rows_of(1_000_000 + 50_000 * number, b"nine char") for number in range(6)]
+    assert retained
+    del retained
     assert kept() <= KEPT

@@ -264,13 +264,13 @@ def test_several_messages_have_options_and_extensions_each() -> None:
     values = [b"\x08\x01\x10\x02\x48\x03", b"\x0a\x06\x08\x01\x10\x02\x48\x03"]
     which = [mapping.messages.index(name) for name in ("t.M", "t.N")]
     rows = mapping.decode(pa.array(values, pa.binary()), which=np.array(which, np.int16))
-    one, other = rows.to_pylist()
-    assert one["m"] == {"b": 2, "more": 3, "__unrecognized__": b"\x08\x01"}
-    assert other["n"] == {
+    left, second = rows.to_pylist()
+    assert left["m"] == {"b": 2, "more": 3, "__unrecognized__": b"\x08\x01"}
+    assert second["n"] == {
         "inner": {"b": 2, "__unrecognized__": b"\x08\x01\x48\x03"},
         "__unrecognized__": None,
     }
-    assert (one["__raw__"], other["__raw__"]) == (None, None)
+    assert (left["__raw__"], second["__raw__"]) == (None, None)
     assert mapping.encode(rows).to_pylist() == values
     shown = outline(first.state).roots[1].columns
     excluded = {column.name: [field.source_name for field in column.excluded] for column in shown}

@@ -116,6 +116,6 @@ def test_a_file_that_contradicts_itself() -> None:
 def test_files_that_the_message_does_not_need_may_be_broken() -> None:
     good = FileDescriptorProto(name="a.proto", package="t", message_type=[M])
     bad = FileDescriptorProto(name="b.proto", package="t", message_type=[M, M], dependency=["none.proto"])
-    other = FileDescriptorProto(name="b.proto", package="o", dependency=["none.proto"])
-    assert find_descriptor(file_set(good, other)).full_name == "t.M"
+    broken = FileDescriptorProto(name="b.proto", package="o", dependency=["none.proto"])
+    assert find_descriptor(file_set(good, broken)).full_name == "t.M"
     assert "none.proto" in refusal(file_set(good, bad))

@@ -41,7 +41,7 @@ def drawn(draw: random.Random, kind: str) -> Any:
     whole = draw.getrandbits(bits)
     half = draw.getrandbits(min(bits, 31))
     sign = draw.choice((-1, 1))
-    others = {
+    values = {
         "string": text,
         "bytes": text.encode(),
         "double": draw.choice((0.0, -0.0, 1.5, -3.25)),
@@ -53,7 +53,7 @@ def drawn(draw: random.Random, kind: str) -> Any:
         "uint32": 2 * half + 1,
         "fixed32": 2 * half + 1,
     }
-    return others.get(kind, sign * (whole if kind.endswith("64") else half))
+    return values.get(kind, sign * (whole if kind.endswith("64") else half))
 
 
 def values_of(kind: Descriptor, seed: int, count: int, share: float) -> list[bytes]:

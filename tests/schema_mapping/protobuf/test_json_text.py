@@ -57,7 +57,7 @@ def columns_alone(*values: bytes) -> list[bytes]:
         (struct_pb2.Value(list_value=[]), "[]"),
         (struct_pb2.Value(list_value=[1, [2, []], {"a": {"": None}}]), '[1,[2,[]],{"a":{"":null}}]'),
     ],
-    ids=lambda each: each if isinstance(each, str) else "",
+    ids=lambda case: case if isinstance(case, str) else "",
 )
 def test_values(value: struct_pb2.Value, text: str) -> None:
     (row,) = rows_of(delimited(2, value.SerializeToString()))

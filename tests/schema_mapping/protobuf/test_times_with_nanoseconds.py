@@ -123,10 +123,10 @@ def test_times_beyond_their_columns_are_kept_raw(
     body = "google.protobuf.Timestamp t = 1; repeated google.protobuf.Timestamp ts = 2;"
     made = GetMessageClass(message(body))
     parts = {"seconds": seconds, "nanos": nanos}
-    one, many = decoded(with_nanos(body), made(t=parts), made(ts=[parts, {"nanos": 3}]))
-    assert (one["t"], one["t_nanos"]) == (column, rest)
+    single, many = decoded(with_nanos(body), made(t=parts), made(ts=[parts, {"nanos": 3}]))
+    assert (single["t"], single["t_nanos"]) == (column, rest)
     assert many["ts_nanos"] == [rest or 0, 3]
-    assert one["__raw__"] is not None
+    assert single["__raw__"] is not None
     assert many["__raw__"] is not None
 
 

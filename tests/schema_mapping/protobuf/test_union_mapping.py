@@ -100,9 +100,9 @@ def test_a_message_under_another_name_is_another_column() -> None:
 
 
 def test_from_one_message_to_several_and_back() -> None:
-    one = assign(LedgerState(), value=MEMBERS[0])
-    several = to(one.state, *MEMBERS[:2])
-    raw = one.iceberg_schema.find_field("val.__raw__")
+    single = assign(LedgerState(), value=MEMBERS[0])
+    several = to(single.state, *MEMBERS[:2])
+    raw = single.iceberg_schema.find_field("val.__raw__")
     assert several.iceberg_schema.find_field("val.__raw__") == raw
     assert several.iceberg_schema.find_field("val.a").doc == "removed in schema version 2"
     assert assign(several.state, value=MEMBERS[0]).version == 1
@@ -226,11 +226,11 @@ def check(package: str, seed: int, **options: object) -> None:
             struct = rows.field(position).take(pa.array(own, pa.int64())).to_pylist()
             good = expected.field("__err__").is_null().to_pylist()
             specials = ("__raw__", "__err__", "__prefix__", "__form__")
-            wanted = [
+            fields = [
                 {name: cell for name, cell in row.items() if name not in specials} if fine else None
                 for row, fine in zip(expected.to_pylist(), good, strict=True)
             ]
-            assert repr(struct) == repr(wanted)
+            assert repr(struct) == repr(fields)
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -168,10 +168,10 @@ def test_timestamps(seconds: int, nanos: int, column: datetime | None, exact: bo
     body = "google.protobuf.Timestamp t = 1; repeated google.protobuf.Timestamp ts = 2;"
     made = GetMessageClass(message(body))
     parts = {"seconds": seconds, "nanos": nanos}
-    one, many = decoded(native(body), made(t=parts), made(ts=[parts, {}]))
-    assert one["t"] == column
+    single, many = decoded(native(body), made(t=parts), made(ts=[parts, {}]))
+    assert single["t"] == column
     assert many["ts"] == [column or (LAST if seconds > 0 else FIRST), EPOCH], "a list has no nulls"
-    assert [one["__raw__"] is None, many["__raw__"] is None] == [exact, exact]
+    assert [single["__raw__"] is None, many["__raw__"] is None] == [exact, exact]
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_durations(seconds: int, nanos: int, column: int | None, exact: bool) ->
     body = "google.protobuf.Duration d = 1; map<int32, google.protobuf.Duration> by = 2;"
     made = GetMessageClass(message(body))
     parts = {"seconds": seconds, "nanos": nanos}
-    one, many = decoded(native(body), made(d=parts), made(by={5: parts}))
-    assert (one["d"], many["by"]) == (column, [(5, column)])
-    assert [one["__raw__"] is None, many["__raw__"] is None] == [exact, exact]
+    single, many = decoded(native(body), made(d=parts), made(by={5: parts}))
+    assert (single["d"], many["by"]) == (column, [(5, column)])
+    assert [single["__raw__"] is None, many["__raw__"] is None] == [exact, exact]
 
 
 def test_wrappers_tell_absent_from_default() -> None:

@@ -26,7 +26,7 @@ EMPTY = ChainHead(table_uuid=UUID_, entries=0, last_hash=FIRST_PREV, digest=NO_R
 
 
 def appended(number: int) -> Appended:
-    one = DataFileInfo(path=f"s3://lake/{number}.parquet", size_bytes=1, rows=10, digest=digest_text(number))
+    file = DataFileInfo(path=f"s3://lake/{number}.parquet", size_bytes=1, rows=10, digest=digest_text(number))
     ranges = TranslatedRange(
         id=new_id(),
         topic="orders",
@@ -35,7 +35,7 @@ def appended(number: int) -> Appended:
         end_offset=10 * number + 10,
         schema_version=1,
         leader_epoch=0,
-        files=(one,),
+        files=(file,),
         created_ms=0,
     )
     return Appended(ranges=(ranges,), commit_id=new_id(), snapshot_id=1 << 62)
@@ -45,8 +45,8 @@ def acts(count: int) -> list[Act]:
     result: list[Act] = [Began(is_new=True), Evolved(version=1, fingerprint="f")]
     while len(result) < count:
         number = len(result)
-        other = Noted(kind="hold", id=f"hold-{number}", details={"why": "Fall §5", "from": None})
-        result.append(other if number % 7 == 0 else appended(number))
+        note = Noted(kind="hold", id=f"hold-{number}", details={"why": "Fall §5", "from": None})
+        result.append(note if number % 7 == 0 else appended(number))
     return result
 
 

@@ -106,7 +106,7 @@ BROKEN: Mapping[bytes, str] = {b"\xff\xff": "truncated@0", order(52)[:-1]: "trun
 
 
 def named(text: str, tables: Mapping[str, str]) -> str:
-    return re.sub(r"\bkafka\.(clicks|orders|audit)\b", lambda found: tables[found[1]], text)
+    return re.sub(r"\bkafka\.(clicks|orders|audit)\b", lambda match: tables[match[1]], text)
 
 
 def first_rows() -> list[list[tuple[Any, ...]]]:

@@ -76,17 +76,17 @@ def missing_file(patient: Patient, seed: int) -> str:
 
 
 def swapped_files(patient: Patient, seed: int) -> str:
-    one, other = random.Random(seed).sample(patient.paths(), 2)
-    first, second = patient.read(one), patient.read(other)
-    patient.write(one, second)
-    patient.write(other, first)
-    return f"{one} and {other}"
+    left, right = random.Random(seed).sample(patient.paths(), 2)
+    first, second = patient.read(left), patient.read(right)
+    patient.write(left, second)
+    patient.write(right, first)
+    return f"{left} and {right}"
 
 
 def doubled_file(patient: Patient, seed: int) -> str:
-    one, other = random.Random(seed).sample(patient.paths(), 2)
-    patient.write(one, patient.read(other))
-    return f"{one} is {other}"
+    target, source = random.Random(seed).sample(patient.paths(), 2)
+    patient.write(target, patient.read(source))
+    return f"{target} is {source}"
 
 
 def _rewritten(patient: Patient, path: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> None:

@@ -25,16 +25,16 @@ def flipped_entry(patient: Patient, seed: int) -> str:
     dice = random.Random(seed)
     path = dice.choice(patient.entries())
     value = json.loads(patient.read(path))
-    one = dice.choice(value["ranges"])
+    range_ = dice.choice(value["ranges"])
     what = dice.choice(["digest", "rows", "start_offset", "end_offset", "path", "size_bytes"])
     if what in ("start_offset", "end_offset"):
-        one[what] += 1
+        range_[what] += 1
     elif what == "digest":
-        one["file"]["digest"] = f"{int(one['file']['digest'], 16) ^ (1 << dice.randrange(128)):032x}"
+        range_["file"]["digest"] = f"{int(range_['file']['digest'], 16) ^ (1 << dice.randrange(128)):032x}"
     elif what == "path":
-        one["file"]["path"] = one["file"]["path"][:-9] + "x.parquet"
+        range_["file"]["path"] = range_["file"]["path"][:-9] + "x.parquet"
     else:
-        one["file"][what] += 1
+        range_["file"][what] += 1
     patient.write(path, json.dumps(value).encode())
     return f"{path} {what}"
 

@@ -62,10 +62,10 @@ def run() -> Iterator[JobEvent]:
     added = Change(kind=ChangeKind.ADDED, root="val", path=(7,), field_id=107, column="val.note", after="string")
     yield SchemaChanged(topic="orders", version=2, changes=(added,))
     yield SchemaChangeWaiting(topic="orders", changes=(replace(added, kind=ChangeKind.REMOVED),))
-    known = PartitionOffset(next_offset=10)
+    offset = PartitionOffset(next_offset=10)
     seen = (
-        SeenPartition(partition=0, log_start=0, last_stable=200, known=known),
-        SeenPartition(partition=1, log_start=50, last_stable=60, known=known),
+        SeenPartition(partition=0, log_start=0, last_stable=200, known=offset),
+        SeenPartition(partition=1, log_start=50, last_stable=60, known=offset),
     )
     yield PartitionsSeen(topic="orders", partitions=seen)
     yield Failed(topic="orders", partition=1, error=LOSS)

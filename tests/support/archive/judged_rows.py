@@ -34,8 +34,8 @@ def rows_of(written: Assignment, *values: bytes | None, keys: bool = False) -> p
 
 def said(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assignment) -> tuple[list[int], list[int]]:
     (column,) = table_columns(Where.parse(condition), now.iceberg_schema, now.state).values()
-    found = answer(column, rows, KnownMapping(*(each.row for each in (now, *versions))))
-    return np.flatnonzero(found.holds).tolist(), np.flatnonzero(found.unknown).tolist()
+    result = answer(column, rows, KnownMapping(*(version.row for version in (now, *versions))))
+    return np.flatnonzero(result.holds).tolist(), np.flatnonzero(result.unknown).tolist()
 
 
 def gone(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assignment) -> tuple[list[int], list[int]]:
@@ -44,8 +44,8 @@ def gone(condition: str, now: Assignment, rows: pa.RecordBatch, *versions: Assig
     )
     where = Where.parse(condition)
     columns = table_columns(where, now.iceberg_schema, now.state)
-    known = KnownMapping(*(each.row for each in (now, *versions)))
-    verdict = judge(Matching(where, {0: rows.num_rows}, columns), rows, records, known)
+    mapping = KnownMapping(*(version.row for version in (now, *versions)))
+    verdict = judge(Matching(where, {0: rows.num_rows}, columns), rows, records, mapping)
     assert verdict.unjudged is not None
     return np.flatnonzero(verdict.going).tolist(), np.flatnonzero(verdict.unjudged).tolist()
 
@@ -55,14 +55,14 @@ def union_rows(written: Assignment, *values: tuple[str, bytes]) -> pa.RecordBatc
     which = np.array([mapping.messages.index(name) for name, _ in values], np.int16)
     decoded = mapping.decode(pa.array([value for _, value in values], pa.binary()), which=which)
     bare = assign(LedgerState())
-    others = rows_of(bare, *(value for _, value in values))
-    kafka = others.column("kafka")
+    plain = rows_of(bare, *(value for _, value in values))
+    kafka = plain.column("kafka")
     version = pa.array([written.row.schema_version] * len(values), pa.int32())
-    parts = [version if each.name == "schema_version" else kafka.field(each.name) for each in kafka.type]
+    parts = [version if field.name == "schema_version" else kafka.field(field.name) for field in kafka.type]
     kafka = pa.StructArray.from_arrays(parts, fields=list(kafka.type))
     columns = {"val": decoded, "kafka": kafka}
     schema = written.row.arrow_schema
     return pa.RecordBatch.from_arrays(
-        [columns.get(each.name, pa.nulls(len(values), each.type)) for each in schema],
-        schema=pa.schema([each.with_nullable(nullable=True) for each in schema]),
+        [columns.get(field.name, pa.nulls(len(values), field.type)) for field in schema],
+        schema=pa.schema([field.with_nullable(nullable=True) for field in schema]),
     )

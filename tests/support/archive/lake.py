@@ -129,7 +129,7 @@ class Lake:
     ) -> str | None:
         """`batch` is None if no record survived."""
         file = None if batch is None else self._written(rows, batch, (partition, start, end), digest, largest)
-        one = TranslatedRange(
+        range_ = TranslatedRange(
             id=new_id(),
             topic=TOPIC.topic,
             partition=partition,
@@ -141,7 +141,7 @@ class Lake:
             created_ms=0,
         )
         attempt = prepare(
-            ArchiveTable(topic=TOPIC, iceberg=self.load(TOPIC.topic)), [one], change=None, commit_id=one.id
+            ArchiveTable(topic=TOPIC, iceberg=self.load(TOPIC.topic)), [range_], change=None, commit_id=range_.id
         )
         self.metadata = update_table_metadata(self.metadata, attempt.updates, enforce_validation=True)
         return None if file is None else file.path
@@ -224,17 +224,17 @@ class Lake:
         fresh = [self._foreign(table, with_metrics=with_metrics, **options) for table in tables]
 
         def swap(producer: Any) -> None:
-            for one in old:
-                producer.delete_data_file(one)
-            for one in fresh:
-                producer.append_data_file(one)
+            for file in old:
+                producer.delete_data_file(file)
+            for file in fresh:
+                producer.append_data_file(file)
 
         self._commit(lambda snapshot: snapshot.overwrite(), swap)
         self._rename_operation(operation)
         if drop:
-            for one in old:
-                Path(one.file_path.removeprefix("file://")).unlink()
-        return [one.file_path for one in fresh]
+            for file in old:
+                Path(file.file_path.removeprefix("file://")).unlink()
+        return [file.file_path for file in fresh]
 
     def _rename_operation(self, operation: Operation) -> None:
         self._set_summary(operation, {})
@@ -259,13 +259,13 @@ class Lake:
         going = [file for file in self.files() if int.from_bytes(file.upper_bounds[field], "little") < before]
 
         def leave_out(producer: Any) -> None:
-            for each in going:
-                producer.delete_data_file(each)
+            for entry in going:
+                producer.delete_data_file(entry)
 
         self._commit(lambda snapshot: snapshot.overwrite(), leave_out)
         self.set(**{"archiver.first-offsets": json.dumps({"0": before})})
-        for each in going:
-            Path(each.file_path.removeprefix("file://")).unlink()
+        for entry in going:
+            Path(entry.file_path.removeprefix("file://")).unlink()
 
     def insert(self, table: pa.Table) -> None:
         self.append(self._foreign(table, with_metrics=True))
@@ -295,7 +295,7 @@ class Lake:
         """`more` goes to the manifest entries."""
         path = self.folder / f"{uuid4()}.puffin"
         places = write_vectors(path, positions)
-        self._add_deletes(*(vector_entry(path, place, DAY, **more) for place in places))
+        self._add_deletes(*(vector_entry(path, vector, DAY, **more) for vector in places))
         return path
 
     def _add_deletes(self, *files: DataFile) -> None:

@@ -44,14 +44,14 @@ class Noted:
         return self.mapping
 
     def committed_ends(self, topic: Any) -> Mapping[int, PartitionOffset]:
-        ordered = sorted(self.ranges, key=lambda each: each.end_offset)
-        return {one.partition: PartitionOffset(next_offset=one.end_offset) for one in ordered}
+        ordered = sorted(self.ranges, key=lambda range_: range_.end_offset)
+        return {entry.partition: PartitionOffset(next_offset=entry.end_offset) for entry in ordered}
 
     def newest_commit(self, topic: Any) -> str | None:
         return self.newest
 
     def expected_ranges(self, topic: Any) -> tuple[ExpectedRange, ...]:
-        return tuple(sorted(self.ranges, key=lambda each: (each.partition, each.start_offset)))
+        return tuple(sorted(self.ranges, key=lambda range_: (range_.partition, range_.start_offset)))
 
     def checked(self, topic: Any) -> Checked | None:
         return None if self.is_forgotten else self.last_checked(topic)

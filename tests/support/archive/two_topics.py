@@ -145,8 +145,8 @@ class TwoTopics:
         sink = io.BytesIO()
         pq.write_table(pa.table({"file_path": [path], "pos": pa.array([position], pa.int64())}), sink)
         self.write(deletes, sink.getvalue())
-        place = [data.partition[index] for index in range(len(data.partition))]
-        file = position_deletes(deletes, place, of=(path, path))
+        partition = [data.partition[index] for index in range(len(data.partition))]
+        file = position_deletes(deletes, partition, of=(path, path))
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
             snapshot_id = producer._snapshot_id
             output = table.io.new_output(f"{table.location()}/metadata/{self.bad}-deletes.avro")

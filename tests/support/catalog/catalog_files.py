@@ -87,13 +87,13 @@ def written(
         [_row(assignment, partition, offset, time) for offset in range(start, end)],
         schema=assignment.row.arrow_schema,
     )
-    one = bare(table.topic, partition, start, end)
-    path = f"{table.location}/data/{one.id}.parquet"
+    range_ = bare(table.topic, partition, start, end)
+    path = f"{table.location}/data/{range_.id}.parquet"
     with table.io.new_output(path).create() as output, pq.ParquetWriter(output, rows.schema) as writer:
         writer.write_table(rows)
     with table.io.new_input(path).open() as stream:
         info = _measure(table, assignment.iceberg_schema, path, pq.read_metadata(stream), time)
-    return replace(one, files=(info,), schema_version=assignment.version)
+    return replace(range_, files=(info,), schema_version=assignment.version)
 
 
 def _row(assignment: Assignment, partition: int, offset: int, time: datetime) -> dict[str, Any]:

@@ -61,8 +61,8 @@ NOTE = NestedField(102, "note", StringType())
 
 
 def change(*value_fields: NestedField, version: int = 1, dropped: frozenset[int] = frozenset()) -> SchemaChange:
-    wanted = schema(*value_fields)
-    return SchemaChange(schema=wanted, version=version, owned_ids=frozenset(wanted.field_ids) | dropped)
+    columns = schema(*value_fields)
+    return SchemaChange(schema=columns, version=version, owned_ids=frozenset(columns.field_ids) | dropped)
 
 
 def file(path: str = "file:///nowhere.parquet", *, rows: int = 5) -> DataFileInfo:
@@ -146,11 +146,11 @@ class MemoryCatalog:
             "parent_snapshot_id": None,
             "summary": Summary(operation=Operation.APPEND),
         }
-        other = head.model_copy(update=fresh)
+        snapshot = head.model_copy(update=fresh)
         ref = SetSnapshotRefUpdate.model_validate(
-            {"ref-name": "audit", "type": SnapshotRefType.BRANCH, "snapshot-id": other.snapshot_id}
+            {"ref-name": "audit", "type": SnapshotRefType.BRANCH, "snapshot-id": snapshot.snapshot_id}
         )
-        self.change(AddSnapshotUpdate(snapshot=other), ref)
+        self.change(AddSnapshotUpdate(snapshot=snapshot), ref)
 
     def lose_answer(self, attempt: Attempt) -> None:
         self.apply(attempt)

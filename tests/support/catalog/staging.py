@@ -34,17 +34,17 @@ class StagedRanges:
 
     def stage(self, folder: Path, partition: int, offsets: int) -> TranslatedRange:
         start = self.ends.get(partition, 0)
-        one = span(partition, start, start + offsets)
-        path = folder / f"{one.id}.parquet"
+        range_ = span(partition, start, start + offsets)
+        path = folder / f"{range_.id}.parquet"
         path.write_bytes(b"x" * 10)
-        assert one.file is not None
-        one = replace(one, files=(replace(one.file, path=path.as_uri(), size_bytes=10),))
-        self.waiting[one.id] = one
-        self.ends[partition] = one.end_offset
-        return one
+        assert range_.file is not None
+        range_ = replace(range_, files=(replace(range_.file, path=path.as_uri(), size_bytes=10),))
+        self.waiting[range_.id] = range_
+        self.ends[partition] = range_.end_offset
+        return range_
 
     def pending(self, _: Any) -> tuple[TranslatedRange, ...]:
-        return tuple(sorted(self.waiting.values(), key=lambda one: (one.partition, one.start_offset)))
+        return tuple(sorted(self.waiting.values(), key=lambda range_: (range_.partition, range_.start_offset)))
 
     def record(self, _: Any, settled: Settled) -> None:
         self._done({item.range.id for item in settled.landed}, self.landed)

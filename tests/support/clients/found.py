@@ -58,21 +58,21 @@ _END: Final = "<!-- end of clients -->"
 
 
 def kept() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
-    return found
+    results: dict[str, Any] = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {}
+    return results
 
 
 def keep(key: str, name: str, version: str, feature: str, found: str) -> None:
-    known = kept()
-    features = known.get(key, {}).get("features", {}) | {feature: found}
-    known[key] = {
+    results = kept()
+    features = results.get(key, {}).get("features", {}) | {feature: found}
+    results[key] = {
         "name": name,
         "version": version,
-        "features": {each: features[each] for each in FEATURES if each in features},
+        "features": {item: features[item] for item in FEATURES if item in features},
     }
-    known = {each: known[each] for each in CLIENTS if each in known}
-    KEPT.write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), known), encoding="utf-8")
+    results = {item: results[item] for item in CLIENTS if item in results}
+    KEPT.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), results), encoding="utf-8")
 
 
 def page(text: str, found: dict[str, Any]) -> str:
@@ -80,7 +80,7 @@ def page(text: str, found: dict[str, Any]) -> str:
     _, _, after = rest.partition(_END)
     lines = [f"| client | {' | '.join(FEATURES.values())} |", f"|---|{'---|' * len(FEATURES)}"]
     for client in found.values():
-        cells = [client["features"].get(each, "not tried") for each in FEATURES]
+        cells = [client["features"].get(feature, "not tried") for feature in FEATURES]
         lines.append(f"| {client['name']} {client['version']} | {' | '.join(cells)} |")
     table = "\n".join(lines)
     return f"{before}{_START}\n{table}\n{_END}{after}"

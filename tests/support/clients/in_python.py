@@ -92,7 +92,7 @@ class KafkaPython:
                 seen += [record for records in reading.poll(timeout_ms=200).values() for record in records]
         finally:
             reading.close()
-        return sorted(map(_seen, seen), key=lambda one: one[:2])
+        return sorted(map(_seen, seen), key=lambda entry: entry[:2])
 
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
@@ -158,7 +158,7 @@ class Aiokafka:
                     seen += records
         finally:
             await reading.stop()
-        return sorted(map(_seen, seen), key=lambda one: one[:2])
+        return sorted(map(_seen, seen), key=lambda record: record[:2])
 
     async def _as_member(self, address: str, topic: str, group: str, count: int) -> list[tuple[int, int]]:
         reading = self._consumer(address, group, session_timeout_ms=6_000, heartbeat_interval_ms=500)

@@ -40,17 +40,17 @@ class ProgramClient:
 
     def read(self, address: str, topic: str, from_time: int | None = None) -> Sequence[Seen]:
         more = () if from_time is None else (str(from_time),)
-        return sorted(map(_seen, self._told("read", address, topic, *more)), key=lambda one: one[:2])
+        return sorted(map(_seen, self._told("read", address, topic, *more)), key=lambda record: record[:2])
 
     def read_as_member(
         self, address: str, topic: str, group: str, count: int, *, protocol: str | None = None
     ) -> Sequence[tuple[int, int]]:
         more = () if protocol is None else (protocol,)
-        told = self._told("group", address, topic, group, str(count), str(IDLE_MS), *more)
-        return [(each["partition"], each["offset"]) for each in told]
+        answer = self._told("group", address, topic, group, str(count), str(IDLE_MS), *more)
+        return [(entry["partition"], entry["offset"]) for entry in answer]
 
     def stream(self, address: str, topic: str) -> Sequence[Seen]:
-        return sorted(map(_seen, self._told("stream", address, topic)), key=lambda one: one[:2])
+        return sorted(map(_seen, self._told("stream", address, topic)), key=lambda record: record[:2])
 
     def _told(self, *arguments: str) -> list[dict[str, Any]]:
         done = subprocess.run(
@@ -61,7 +61,7 @@ class ProgramClient:
 
 
 def _seen(told: dict[str, Any]) -> Seen:
-    headers = tuple((each["name"], _octets(each["value"])) for each in told["headers"])
+    headers = tuple((header["name"], _octets(header["value"])) for header in told["headers"])
     time = int(told["time"])
     key, value = _octets(told["key"]), _octets(told["value"])
     return Seen(told["partition"], told["offset"], told["kind"], time, key, value, headers)
@@ -136,8 +136,8 @@ def spark_jars() -> str:
     )
 
     def fetch(folder: Path) -> None:
-        for each in needed:
-            retrieve([each], folder)
+        for jar in needed:
+            retrieve([jar], folder)
 
     return ",".join(map(str, sorted(fetched(f"spark-sql-kafka-{SPARK_SOURCE}", fetch).glob("*.jar"))))
 
@@ -155,12 +155,12 @@ def kafka_go(scratch: Path) -> ProgramClient:
 
 
 def _go(program: str, name: str, version: str, scratch: Path) -> ProgramClient:
-    found = re.search(version, (SOURCES / "go" / "go.mod").read_text(encoding="utf-8"))
-    assert found
+    match = re.search(version, (SOURCES / "go" / "go.mod").read_text(encoding="utf-8"))
+    assert match
     need("go")
     binary = scratch / program
     run("go", "build", "-o", str(binary), f"./{program}", folder=SOURCES / "go")
-    return ProgramClient(name=name, version=found[1], command=(binary,))
+    return ProgramClient(name=name, version=match[1], command=(binary,))
 
 
 def rust_rdkafka(scratch: Path) -> ProgramClient:

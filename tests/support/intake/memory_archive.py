@@ -80,7 +80,7 @@ class MemoryArchive:
 
     def commit(self) -> Mapping[int, int]:
         self.step("commit")
-        for range_ in sorted(self.staged.values(), key=lambda each: each.start_offset):
+        for range_ in sorted(self.staged.values(), key=lambda entry: entry.start_offset):
             assert self.ends.get(range_.partition, 0) == range_.start_offset
             self.ends[range_.partition] = range_.end_offset
             self.table.append(range_)

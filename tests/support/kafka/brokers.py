@@ -53,8 +53,8 @@ class Brokers:
 
     def move_leader(self, topic: str, node: int, partition: int = 0) -> None:
         eventually(lambda: node in self.in_sync(topic, partition), f"{node} is in sync with {topic}")
-        others = [replica for replica in self._described(topic, partition).replicas if replica != node]
-        self.reassign(topic, (node, *others), partition)
+        rest = [replica for replica in self._described(topic, partition).replicas if replica != node]
+        self.reassign(topic, (node, *rest), partition)
         position, admin = TopicPartition(topic, partition), self.admin()
 
         def elected() -> bool:
@@ -112,7 +112,7 @@ class Brokers:
             json.loads((self._folder / f"kafka-{node}" / "data" / "__cluster_metadata-0" / "quorum-state").read_text())
             for node in NODES
         ]
-        return int(max(states, key=lambda one: one["leaderEpoch"])["leaderId"])
+        return int(max(states, key=lambda state: state["leaderEpoch"])["leaderId"])
 
     def end(self, node: int, *, killed: bool) -> None:
         self.servers.end(f"kafka-{node}", killed=killed)

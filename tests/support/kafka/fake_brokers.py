@@ -121,7 +121,7 @@ class FakeCluster:
             isr_nodes=[],
             offline_replicas=[],
         )
-        known = topic(
+        described = topic(
             error_code=self.topic_error,
             name=self.topic,
             topic_id=self.topic_id,
@@ -136,7 +136,7 @@ class FakeCluster:
             ],
             cluster_id="fake",
             controller_id=0,
-            topics=[known] if request.topics is None or request.topics else [],
+            topics=[described] if request.topics is None or request.topics else [],
         )
 
 

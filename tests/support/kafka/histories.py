@@ -61,21 +61,21 @@ class History:
 
     def elect(self) -> None:
         self.epoch += 1
-        self.began = [each for each in self.began if each[1] < self.end] + [(self.epoch, self.end)]
+        self.began = [start for start in self.began if start[1] < self.end] + [(self.epoch, self.end)]
 
     def cut(self, offset: int) -> None:
         self.batches = [batch for batch in self.batches if batch.end <= offset]
         self.end = self.batches[-1].end if self.batches else 0
-        self.began = [each for each in self.began if each[1] < self.end] or [(0, 0)]
+        self.began = [start for start in self.began if start[1] < self.end] or [(0, 0)]
         self.elect()
 
     def wake(self, epoch: int, records: int) -> None:
         """Elect a former leader that continued its epoch."""
-        after = [start for other, start in self.began if other > epoch]
+        after = [start for number, start in self.began if number > epoch]
         if after and self.written.get(epoch) == after[0]:  # it has all that was written in its epoch
             self.batches = [batch for batch in self.batches if batch.end <= after[0]]
             self.end = after[0]
-            self.began = [each for each in self.began if each[0] <= epoch]
+            self.began = [entry for entry in self.began if entry[0] <= epoch]
             self.append(records=records, epoch=epoch)
         self.elect()
 
@@ -92,22 +92,22 @@ class History:
 
     def records(self) -> dict[int, tuple[int, int]]:
         return {
-            batch.base + place: (number, batch.epoch)
+            batch.base + index: (number, batch.epoch)
             for batch in self.batches
-            for place, number in enumerate(batch.numbers)
+            for index, number in enumerate(batch.numbers)
         }
 
     def end_of_epoch(self, topic: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
         del topic
-        return {partition: found for partition, epoch in epochs.items() if (found := self.end_of(epoch)) is not None}
+        return {partition: end for partition, epoch in epochs.items() if (end := self.end_of(epoch)) is not None}
 
     def end_of(self, epoch: int) -> EpochEnd | None:
         if epoch == self.began[-1][0]:
             return EpochEnd(leader_epoch=epoch, end_offset=self.end)
-        later = [start for other, start in self.began if other > epoch]
+        later = [start for number, start in self.began if number > epoch]
         if not later:
             return None
-        floor = max((other for other, _ in self.began if other <= epoch), default=epoch)
+        floor = max((number for number, _ in self.began if number <= epoch), default=epoch)
         return EpochEnd(leader_epoch=floor, end_offset=later[0])
 
     def epoch_before(self, topic: str, partition: int, offset: int, *, since: int) -> EpochEnd | None:
@@ -131,8 +131,8 @@ class History:
         del partition
         if start_offset < end_offset:
             data = b"".join(batch.bytes for batch in self.batches if batch.end > start_offset)
-            found = decode_batches(data, start_offset=start_offset, end_offset=end_offset, cut_head=True)
-            yield replace(found, next_offset=max(found.next_offset, end_offset))
+            batches = decode_batches(data, start_offset=start_offset, end_offset=end_offset, cut_head=True)
+            yield replace(batches, next_offset=max(batches.next_offset, end_offset))
 
 
 @dataclass

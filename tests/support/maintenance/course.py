@@ -80,13 +80,15 @@ class Course:
     _kafka: list[Seen] = field(default_factory=list)
 
     def play(self) -> Outcome:
-        one = self.operation
-        seen = Outcome(engine=one.engine, operation=one.name, effect=str(one.effect), beside=one.beside)
+        operation = self.operation
+        seen = Outcome(
+            engine=operation.engine, operation=operation.name, effect=str(operation.effect), beside=operation.beside
+        )
         self._archive()
         before = self._sent()
         assert len(before) == ROWS * PARTITIONS
         with self._begun() as rest:
-            with self._archiving() if one.beside else _still():
+            with self._archiving() if operation.beside else _still():
                 seen.engine_error = self._operate()
             seen.replay_in_progress = _attempt(rest)
         seen.rows = {"before": len(before), "after": self._live(before)}
@@ -94,11 +96,11 @@ class Course:
         self._produce()
         seen.archiving = self._run()
         seen.told, seen.told_rows = self._status()  # the run compares rows that other engines may have altered
-        if one.effect is not Effect.UPGRADES:
+        if operation.effect is not Effect.UPGRADES:
             seen.mended_by = self._mend()
             seen.archiving_after = self._run()
             seen.replay_after = self._replay_of_all()
-        if one.effect is not Effect.UPGRADES and not one.beside:
+        if operation.effect is not Effect.UPGRADES and not operation.beside:
             Orphans(load_config(self.config), [self.topic], older_than=0, deletes=True).run()
             seen.replay_after_orphans = self._replay_of_all()
             self._reprocess()
@@ -231,11 +233,13 @@ class Course:
 
     def _compared(self, expected: Callable[[], list[Seen]]) -> str:
         given = from_archive(self.config, self.topic, PARTITIONS)
-        wanted = expected()
-        if given == wanted:
+        records = expected()
+        if given == records:
             return IDENTICAL
         places = [(record.partition, record.offset) for record in given]
-        return "altered" if places == [(record.partition, record.offset) for record in wanted] else "missing or doubled"
+        return (
+            "altered" if places == [(record.partition, record.offset) for record in records] else "missing or doubled"
+        )
 
     def _status(self, config: Path | None = None) -> tuple[str, int]:
         done = CliRunner().invoke(app, ["status", self.topic, "--json", "--config", str(config or self.config)])

@@ -39,7 +39,7 @@ def layout_of(table: Table) -> tuple[DataFile, ...]:
                 groups=tuple(_chunks(footer.row_group(number)) for number in range(footer.num_row_groups)),
             )
         )
-    return tuple(sorted(result, key=lambda each: each.path))
+    return tuple(sorted(result, key=lambda file: file.path))
 
 
 def _chunks(group: pq.RowGroupMetaData) -> dict[str, tuple[int, int]]:

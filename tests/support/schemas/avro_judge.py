@@ -114,9 +114,9 @@ class _PlainReader:
 
     def number(self, longest: int) -> int:
         result = 0
-        for place in range(longest):
+        for index in range(longest):
             byte = self.take(1)[0]
-            result |= (byte & 0x7F) << (7 * place)
+            result |= (byte & 0x7F) << (7 * index)
             if byte < 0x80:
                 result &= (1 << (32 if longest == 5 else 64)) - 1
                 return (result >> 1) ^ -(result & 1)

@@ -37,7 +37,7 @@ class ExpectedColumns:
         own = message.DESCRIPTOR
         row: dict[str, Any] = {}
         for number in sorted({number for version in versions for number in version.fields_by_number}):
-            stages = [each for version in versions if (each := version.fields_by_number.get(number))]
+            stages = [member for version in versions if (member := version.fields_by_number.get(number))]
             mine = own.fields_by_number.get(number)
             if FieldDescriptor.TYPE_STRING in (types := {stage.type for stage in stages}) and len(types) > 1:
                 # A text can't be in the column of what it was before.

@@ -82,7 +82,7 @@ def message(choices: Choices, descriptor: Descriptor, style: _Style) -> bytes:
     parts: list[bytes] = []
     taken: set[str] = set()
     share = max(2, min(60 if style.depth else 75, 400 // max(1, len(descriptor.fields))))
-    for field in sorted(descriptor.fields, key=lambda each: each.number):
+    for field in sorted(descriptor.fields, key=lambda entry: entry.number):
         oneof = field.containing_oneof
         if oneof is not None and oneof.name in taken and not chance(choices, style.odd):
             continue

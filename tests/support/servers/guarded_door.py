@@ -62,7 +62,7 @@ class GuardedDoor:
     def session(self, _certificate: bytes | None) -> Session:
         return Session(
             mechanisms=self._mechanisms,
-            access_of=lambda one: Access(one, self._rules),
+            access_of=lambda user: Access(user, self._rules),
             principal=None,
             most_seconds=self._most_seconds,
         )

@@ -38,8 +38,8 @@ class Scene:
         return made
 
     async def close(self) -> None:
-        for each in self._open:
-            await each.close()
+        for connection in self._open:
+            await connection.close()
 
 
 def played(scene: Callable[[Scene], Coroutine[Any, Any, None]]) -> None:

@@ -56,13 +56,13 @@ class OffsetsInMemory:
         *,
         claim: GroupClaim | None = None,
     ) -> None:
-        known = self._known()
-        if budget is not None and group_id not in known:
+        by_group = self._known()
+        if budget is not None and group_id not in by_group:
             groups = 1 + sum(owner == budget.owner for owner in self._owners.values())
             if groups > budget.groups:
                 raise OffsetBudgetReached("no more groups", groups=groups, most_groups=budget.groups)
             self._owners[group_id] = budget.owner
-        known.setdefault(group_id, {}).update(offsets)
+        by_group.setdefault(group_id, {}).update(offsets)
         self._used_at[group_id] = self._clock()
 
     def load(self, group_id: str) -> CommittedOffsets:
@@ -76,9 +76,9 @@ class OffsetsInMemory:
         claim: GroupClaim | None = None,
     ) -> int:
         kept = self._known().get(group_id, {})
-        gone = [each for each in kept if places is None or each in places]
-        for each in gone:
-            del kept[each]
+        gone = [key for key in kept if places is None or key in places]
+        for key in gone:
+            del kept[key]
         if not kept:
             self._groups.pop(group_id, None)
             self._owners.pop(group_id, None)
@@ -276,13 +276,13 @@ class Wire:
             return True
 
     def _exactly(self, size: int) -> bytes:
-        found = bytearray()
-        while len(found) < size:
-            part = self.socket.recv(size - len(found))
+        content = bytearray()
+        while len(content) < size:
+            part = self.socket.recv(size - len(content))
             if not part:
                 raise ConnectionResetError("the server ended the connection")
-            found += part
-        return bytes(found)
+            content += part
+        return bytes(content)
 
 
 def framed(request: Any, number: int) -> bytes:
@@ -299,9 +299,9 @@ def written(message: Any) -> bytes:
 def response(kind: Any, frame: bytes, number: int) -> Any:
     assert struct.unpack_from(">i", frame)[0] == number
     start = 5 if kind.__header_schema__.__flexible__ else 4
-    found, size = entity_reader(kind)(frame, start)
+    body, size = entity_reader(kind)(frame, start)
     assert start + size == len(frame)
-    return found
+    return body
 
 
 def request(api_key: int, version: int, **values: Any) -> Any:
@@ -337,8 +337,8 @@ def _field(field: Any, values: dict[str, Any]) -> Any:
     if field.name in values:
         return values[field.name]
     inner, is_array = shape(field.type)
-    one = _blank(inner, values) if is_dataclass(inner) else _PLAIN.get(field.metadata["kafka_type"], 1)
-    return (one,) if is_array else one
+    value = _blank(inner, values) if is_dataclass(inner) else _PLAIN.get(field.metadata["kafka_type"], 1)
+    return (value,) if is_array else value
 
 
 def shape(kind: Any) -> tuple[Any, bool]:

@@ -27,7 +27,7 @@ _READY_WITHIN = 120.0
 def docker_endpoints(directory: Path) -> Iterator[Endpoints]:
     state_file = StateFile(directory)
     names = [name for part in PARTS for name in part.port_names]
-    state = state_file.change(lambda known: known.with_ports(ports.choose(names)))
+    state = state_file.change(lambda before: before.with_ports(ports.choose(names)))
     endpoints = endpoints_of(directory, directory / config_file.FILE_NAME, state)
     config_file.refresh(endpoints, known_digest="", moved={})
     with ExitStack() as running:

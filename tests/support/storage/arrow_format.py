@@ -123,13 +123,13 @@ class ArrowReader:
 
     def ingested(self) -> tuple[int, int]:
         columns = [self._ipc.get_batch(index).column(names.KAFKA) for index in range(self._count)]
-        found = pc.min_max(
+        extremes = pc.min_max(
             pa.chunked_array([column.field(names.INGEST_TIMESTAMP).cast(pa.int64()) for column in columns])
         )
-        return found["min"].as_py(), found["max"].as_py()
+        return extremes["min"].as_py(), extremes["max"].as_py()
 
     def blocks(self, rows: RowRange | None = None) -> tuple[Block, ...]:
-        found = []
+        result = []
         first_row = 0
         for index in range(self._count):
             batch = self._ipc.get_batch(index)
@@ -146,9 +146,9 @@ class ArrowReader:
                     high_offset=high,
                     is_sorted=True,
                 )
-                found.append(block)
+                result.append(block)
             first_row += batch.num_rows
-        return tuple(found)
+        return tuple(result)
 
     def read(
         self,
@@ -164,7 +164,7 @@ class ArrowReader:
         if field_ids is None:
             yield batch
             return
-        kept = [found for field in batch.schema if (found := _only(field, batch.column(field.name), field_ids))]
+        kept = [pair for field in batch.schema if (pair := _only(field, batch.column(field.name), field_ids))]
         fields, arrays = zip(*kept, strict=True)
         yield pa.RecordBatch.from_arrays(list(arrays), schema=pa.schema(fields))
 
@@ -175,8 +175,8 @@ class ArrowReader:
 
     def set_counts(self, block: Block, field_ids: frozenset[int]) -> dict[int, int]:
         rows = self._ipc.get_batch(block.index)
-        columns = {each: column_by_id(rows, each) for each in field_ids}
-        return {each: len(found) - found.null_count for each, found in columns.items() if found is not None}
+        columns = {number: column_by_id(rows, number) for number in field_ids}
+        return {number: len(column) - column.null_count for number, column in columns.items() if column is not None}
 
     def value_bounds(self, block: Block, field_id: int) -> None:
         """States none."""
@@ -206,8 +206,8 @@ def _only(field: pa.Field, array: pa.Array, field_ids: frozenset[int]) -> tuple[
         return field, array
     if not pa.types.is_struct(field.type):
         return None
-    below = [_only(each, array.field(each.name), field_ids) for each in field.type]
-    fields, arrays = [found[0] for found in below if found], [found[1] for found in below if found]
+    below = [_only(child, array.field(child.name), field_ids) for child in field.type]
+    fields, arrays = [pair[0] for pair in below if pair], [pair[1] for pair in below if pair]
     if not fields:
         return None
     return (

@@ -33,8 +33,8 @@ def some_flips(data: bytes, count: int = 150) -> list[Flip]:
     start, end = footer_start(data), len(data) - ENDING
     repetitions = [at + 1 for at in range(start, end - 1) if data[at] in (0x25, 0x35) and data[at + 1] in (0, 2, 4)]
     dice = random.Random(7)
-    others = [(dice.randrange(start, len(data)), dice.randrange(8)) for _ in range(count)]
-    return [(at, bit) for at in repetitions for bit in (1, 2)] + others
+    drawn = [(dice.randrange(start, len(data)), dice.randrange(8)) for _ in range(count)]
+    return [(at, bit) for at in repetitions for bit in (1, 2)] + drawn
 
 
 def without_checksum(data: bytes) -> bytes:

@@ -199,12 +199,12 @@ def judge_chunk(ours: Chunk, arrows: Chunk, column: Column, plan: ColumnPlan) ->
         assert ours_say.get(old) in (None, ours_say.get(new)), (name, "a deprecated bound differs")
         assert old not in ours_say or old in arrows_say, (name, "a deprecated bound of values that it has no order for")
     without = _DEPRECATED.keys() | ({*_EXACT, *_EXACT.values()} if column.has_nan or column.is_cut else set())
-    said, others = ({f: v for f, v in item.items() if f not in without} for item in (ours_say, arrows_say))
-    assert said == others, (name, "statistics", said, others)
-    sizes, others = _sizes(result), _sizes(expected)
+    said, theirs = ({f: v for f, v in item.items() if f not in without} for item in (ours_say, arrows_say))
+    assert said == theirs, (name, "statistics", said, theirs)
+    sizes, theirs = _sizes(result), _sizes(expected)
     if plan.encoding is Encoding.SHARED_STARTS:  # Arrow leaves out texts that are equal to the one before
-        others[1] = sizes[1]
-    assert sizes == others, (name, "size statistics", sizes, others)
+        theirs[1] = sizes[1]
+    assert sizes == theirs, (name, "size statistics", sizes, theirs)
     optional = {at.DICTIONARY_PAGE, at.SIZE_STATISTICS}
     assert set(result) - optional == set(expected) - optional, (name, "other fields than Arrow's")
     assert ours.said.get(1) is None
@@ -282,8 +282,8 @@ def judge_filter(ours: Chunk, arrows: Chunk, plan: ColumnPlan) -> None:
     if not plan.filter_size:
         assert ours.filter is None, (ours.name, "a filter that nobody asked for")
         return
-    (header, bits), (other, fewer) = ours.filter_parts, arrows.filter_parts
-    assert header == other | {1: len(bits)}, (ours.name, header)
+    (header, bits), (theirs, fewer) = ours.filter_parts, arrows.filter_parts
+    assert header == theirs | {1: len(bits)}, (ours.name, header)
     assert len(bits) == plan.filter_size or ours.filter == arrows.filter, (ours.name, "a filter of another size")
     while len(bits) > len(fewer):
         bits = _folded(bits)

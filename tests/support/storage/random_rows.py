@@ -71,7 +71,7 @@ def rows(draw: st.DrawFn, schema: pa.Schema | None = None, *, is_tame: bool = Fa
     """`is_tame`: times that all engines know."""
     schema = schema or draw(schemas())
     group = st.lists(st.sampled_from(ROW_COUNTS), min_size=1, max_size=3)
-    sizes = draw(st.lists(group.map(lambda each: each if any(each) else [*each, 1]), min_size=1, max_size=3))
+    sizes = draw(st.lists(group.map(lambda counts: counts if any(counts) else [*counts, 1]), min_size=1, max_size=3))
     seed = draw(st.integers(0, 2**32 - 1))
     return rows_of(schema, sizes, seed, is_tame=is_tame)
 

@@ -80,10 +80,10 @@ def _booleans(_: pa.DataType, size: int, shape: str, dice: np.random.Generator) 
 def _floats(kind: pa.DataType, size: int, shape: str, dice: np.random.Generator) -> pa.Array:
     width = np.dtype(f"float{kind.bit_width}")
     if shape == "extremes":
-        one = dice.random()  # all of one kind, sometimes: only NaNs, only zeros
+        share = dice.random()  # all of one kind, sometimes: only NaNs, only zeros
         rare = np.array(_RARE["float"])
-        if one < 0.4:
-            rare = rare[[4]] if one < 0.15 else rare[:2] if one < 0.3 else rare[[1]]
+        if share < 0.4:
+            rare = rare[[4]] if share < 0.15 else rare[:2] if share < 0.3 else rare[[1]]
         with np.errstate(over="ignore", under="ignore"):
             return pa.array(rare[dice.integers(len(rare), size=size)].astype(width))
     whole = _integers(size, shape, dice, -(2**40), 2**40)

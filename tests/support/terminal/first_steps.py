@@ -180,7 +180,7 @@ def shown(step: Step, seen: Seen, folder: Path) -> str:
 
 
 def same(text: str) -> list[str]:
-    text = re.sub(r"(?m)(^✓.*$\n?)+", lambda found: "\n".join(sorted(found[0].split("\n"))), text)
+    text = re.sub(r"(?m)(^✓.*$\n?)+", lambda match: "\n".join(sorted(match[0].split("\n"))), text)
     text = re.sub(r"cluster [\w-]{22}", "cluster ID", text)
     text = re.sub(r"[-─━═]{2,}", " ", text)
     text = re.sub(r"\d[\d,.:]*", "N", text)

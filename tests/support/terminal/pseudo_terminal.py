@@ -125,4 +125,4 @@ def _pieces(ours: int, deadline: float) -> Iterator[str]:
 
 def _is_open(text: str) -> bool:
     last = text.rfind("\x1b")
-    return last >= 0 and not any(each.isalpha() or each in "=>\x07" for each in text[last + 1 :])
+    return last >= 0 and not any(character.isalpha() or character in "=>\x07" for character in text[last + 1 :])

@@ -211,11 +211,11 @@ class ClassicGroup:
     def _join_error(self, now: float, asked: Joining) -> ErrorCode:
         if not asked.protocol_type or not asked.protocols:
             return ErrorCode.inconsistent_group_protocol
-        others = [member for member in self.members.values() if member.member_id != asked.member_id]
-        if sum(member.size for member in others) + said(asked.protocols) > MOST_BYTES:
+        members = [member for member in self.members.values() if member.member_id != asked.member_id]
+        if sum(member.size for member in members) + said(asked.protocols) > MOST_BYTES:
             return ErrorCode.group_max_size_reached
-        if others:
-            shared = {name for name, _ in asked.protocols}.intersection(*map(_names, others))
+        if members:
+            shared = {name for name, _ in asked.protocols}.intersection(*map(_names, members))
             if asked.protocol_type != self.protocol_type or not shared:
                 return ErrorCode.inconsistent_group_protocol
         is_known = asked.member_id in self.members

@@ -32,7 +32,7 @@ def uniform(
             if topic in wanted.get(member, ()) and number in free.get(topic, ()):
                 free[topic].remove(number)
                 holdings.give(member, topic, number)
-    for topic in sorted(readers, key=lambda each: (len(readers[each]), each)):
+    for topic in sorted(readers, key=lambda topic_id: (len(readers[topic_id]), topic_id)):
         holdings.fill(topic, sorted(free[topic]))
     while any([holdings.even_out(topic) for topic in readers]):  # noqa: C419 - each topic has its turn
         pass
@@ -45,10 +45,10 @@ def in_ranges(
     """Ranges are aligned across topics with the same subscribers."""
     assigned: dict[str, set[PartitionId]] = {member: set() for member in wanted}
     for topic, members in _readers(wanted, partitions).items():
-        each, more = divmod(partitions[topic], len(members))
+        share, more = divmod(partitions[topic], len(members))
         start = 0
         for rank, member in enumerate(members):
-            end = start + each + (rank < more)
+            end = start + share + (rank < more)
             assigned[member].update((topic, number) for number in range(start, end))
             start = end
     return {member: frozenset(kept_partitions) for member, kept_partitions in assigned.items()}

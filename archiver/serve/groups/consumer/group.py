@@ -333,7 +333,9 @@ class ConsumerGroup:
     def _assign(self) -> None:
         """An absent static member gets no more partitions."""
         self.assignor = self._preferred()
-        ordered = sorted(self.members.values(), key=lambda each: (each.instance_id or each.member_id, each.member_id))
+        ordered = sorted(
+            self.members.values(), key=lambda joined: (joined.instance_id or joined.member_id, joined.member_id)
+        )
         self.targets = ASSIGNORS[self.assignor](
             {member.member_id: member.topics for member in ordered},
             {topic_id: topic.partitions for topic_id, topic in self._seen.items()},

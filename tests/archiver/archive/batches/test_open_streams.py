@@ -44,7 +44,7 @@ def test_streams_in_use_outlive_any_number_that_are_used_once(most: int) -> None
     for position in used:
         keep(streams, position)
         come_back(streams, position)
-    once = [keep(streams, place) for place in range(500)]
+    once = [keep(streams, offset) for offset in range(500)]
     for position in used:
         come_back(streams, position + 1)
     assert sum(not item.is_closed for item in once) == most - len(used)
@@ -71,12 +71,12 @@ def test_none_is_kept_where_none_may_be() -> None:
 
 @pytest.mark.parametrize("is_proven", [True, False])
 def test_a_closed_source_has_none(is_proven: bool) -> None:
-    streams, other = OpenStreams(8), Source()
-    ours, theirs = keep(streams, 1, is_proven=is_proven), keep(streams, 1, is_proven=is_proven, source=other)
+    streams, source = OpenStreams(8), Source()
+    ours, theirs = keep(streams, 1, is_proven=is_proven), keep(streams, 1, is_proven=is_proven, source=source)
     streams.close(SOURCE)
     assert (ours.is_closed, theirs.is_closed) == (True, False)
     assert keep(streams, 2, is_proven=is_proven).is_closed
-    assert not keep(streams, 2, is_proven=is_proven, source=other).is_closed
+    assert not keep(streams, 2, is_proven=is_proven, source=source).is_closed
 
 
 def test_a_place_has_one_stream() -> None:

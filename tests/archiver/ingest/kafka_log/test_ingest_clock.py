@@ -53,11 +53,11 @@ def test_wild_clocks_below_half_of_the_window_move_nothing():
 def test_large_batches_are_not_held_for_the_window():
     clock = IngestClock()
     size = np.array([20 << 20], np.int64)
-    held = []
+    undecided = []
     for time in range(10):
         clock.push(np.array([time], np.int64), size)
-        held.append(clock.undecided)
-    assert max(held) == 2
+        undecided.append(clock.undecided)
+    assert max(undecided) == 2
 
 
 def test_memory_of_the_past_is_bounded():

@@ -38,7 +38,7 @@ def test_only_the_head_keeps_a_batch_that_straddles_its_start() -> None:
     ranges = cut(backlog((5, 100)), pieces=4, piece_bytes=100)
     assert [range_.owns_head for range_ in ranges] == [True, False, False, False]
     assert {(range_.partition, range_.epochs) for range_ in ranges} == {(3, EpochsBefore(archived=7))}
-    assert [each.owns_head for each in whole(backlog((5, 7), (9, 11)))] == [True, False]
+    assert [piece.owns_head for piece in whole(backlog((5, 7), (9, 11)))] == [True, False]
 
 
 @pytest.mark.parametrize("density", [0.0, 0.001, 1e12])
@@ -61,7 +61,7 @@ def test_pieces_follow_each_other_and_stay_inside(
     ranges = cut(backlog(*spans, density=density), pieces=pieces, piece_bytes=piece_bytes)
     assert 1 <= len(ranges) <= pieces
     covered = [offset for range_ in ranges for offset in range(range_.start_offset, range_.end_offset)]
-    wanted = [offset for start, end in spans for offset in range(start, end)]
-    assert covered == wanted[: len(covered)]
+    expected = [offset for start, end in spans for offset in range(start, end)]
+    assert covered == expected[: len(covered)]
     for before, after in pairwise(ranges):
         assert before.end_offset <= after.start_offset

@@ -60,7 +60,7 @@ def test_what_waits_is_what_will_be_archived(seen: SeenPartition, lag: int):
 def test_a_fetch_is_told_the_epoch_before_it_but_not_after_a_gap():
     goes_on = SeenPartition(partition=0, log_start=0, last_stable=90, known=known(40), last_epoch=4)
     gone = SeenPartition(partition=0, log_start=50, last_stable=90, known=known(40), last_epoch=4)
-    planned, skipped = (plan_partition("orders", each, accept_gap=True) for each in (goes_on, gone))
+    planned, skipped = (plan_partition("orders", partition, accept_gap=True) for partition in (goes_on, gone))
     assert planned is not None
     assert skipped is not None
     assert planned.epochs == EpochsBefore(archived=3, at_leader=4)

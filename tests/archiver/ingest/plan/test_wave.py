@@ -25,8 +25,8 @@ def limits(
 def test_one_heavy_partition_fills_the_slots() -> None:
     planned = WavePlanner[str]().plan({"a": [backlog(0, 100_000)]}, limits(slots=4))
     assert len(planned) == 16
-    assert [each.start_offset for _, each in planned] == sorted(each.start_offset for _, each in planned)
-    assert {each.end_offset - each.start_offset for _, each in planned} == {1_049}
+    assert [range_.start_offset for _, range_ in planned] == sorted(range_.start_offset for _, range_ in planned)
+    assert {range_.end_offset - range_.start_offset for _, range_ in planned} == {1_049}
 
 
 def test_configuration_bounds_the_pieces() -> None:
@@ -35,7 +35,7 @@ def test_configuration_bounds_the_pieces() -> None:
 
 def test_enough_heavy_partitions_stay_whole() -> None:
     planned = WavePlanner[str]().plan({"a": [backlog(0, 100_000)], "b": [backlog(7, 100_000)]}, limits(slots=2))
-    assert [(topic, each.partition, each.end_offset) for topic, each in planned] == [
+    assert [(topic, range_.partition, range_.end_offset) for topic, range_ in planned] == [
         ("a", 0, 100_000),
         ("b", 7, 100_000),
     ]
@@ -43,8 +43,8 @@ def test_enough_heavy_partitions_stay_whole() -> None:
 
 def test_small_partitions_stay_whole_beside_a_cut_one() -> None:
     planned = WavePlanner[str]().plan({"a": [backlog(0, 10), backlog(1, 100_000)]}, limits(slots=2))
-    assert Counter(each.partition for _, each in planned) == {0: 1, 1: 8}
-    assert [each.partition for _, each in planned[:2]] == [0, 1], "heads first"
+    assert Counter(range_.partition for _, range_ in planned) == {0: 1, 1: 8}
+    assert [range_.partition for _, range_ in planned[:2]] == [0, 1], "heads first"
 
 
 def test_a_small_backlog_is_one_task() -> None:
@@ -60,9 +60,9 @@ def test_thousands_of_partitions_and_topics_get_turns() -> None:
     waves = [planner.plan(backlogs, limits(most_tasks=600)) for _ in range(6)]
     assert all(len(wave) == 600 for wave in waves)
     assert [sum(topic == "small" for topic, _ in wave) for wave in waves[:5]] == [4, 0, 0, 0, 0]
-    served = Counter((topic, each.partition) for wave in waves[:5] for topic, each in wave)
+    served = Counter((topic, range_.partition) for wave in waves[:5] for topic, range_ in wave)
     assert max(served.values()) == 1, "nobody twice before all were served once"
-    assert len(served | Counter((topic, each.partition) for topic, each in waves[5])) == 3_004
+    assert len(served | Counter((topic, range_.partition) for topic, range_ in waves[5])) == 3_004
 
 
 def test_topics_are_interleaved() -> None:
@@ -86,7 +86,11 @@ def test_a_heavy_task_gets_the_time_that_small_ones_leave() -> None:
     backlogs = {"small": [backlog(number, 1) for number in range(500)], "heavy": [backlog(0, 10_000_000)]}
     planned = WavePlanner[str]().plan(backlogs, limits(slots=4, tasks_per_partition=1))
     shares = dict(
-        zip(((topic, each.partition) for topic, each in planned), time_shares(planned, backlogs, slots=4), strict=True)
+        zip(
+            ((topic, range_.partition) for topic, range_ in planned),
+            time_shares(planned, backlogs, slots=4),
+            strict=True,
+        )
     )
     assert shares["heavy", 0] == 1.0
     assert 0.0 < shares["small", 0] < 0.01

@@ -61,15 +61,15 @@ def test_each_day_has_its_file_and_ranges_follow_each_other(tmp_path: Path):
     result = translate_range(made.task(10, 750))
     assert result.error is None
     assert spans(result) == [(10, 210), (210, 510), (510, 750)]
-    for place, each in enumerate(result.ranges):
-        assert each.file is not None
-        assert (each.topic, each.partition, each.schema_version, each.leader_epoch) == ("orders", 4, 3, 5)
-        assert each.file.partition == PartitionTuple.of_time(place, "day(13)")
-        rows = rows_of(each.file)
-        assert [row["offset"] for row in rows] == list(range(each.start_offset, each.end_offset))
-        folder, name = each.file.path.split("/")[-2:]
-        assert folder == f"ingest_day=1970-01-0{place + 1}"
-        assert re.fullmatch(rf"orders-4-{each.start_offset:020d}-[0-9a-z]{{26}}\.parquet", name)
+    for day, range_ in enumerate(result.ranges):
+        assert range_.file is not None
+        assert (range_.topic, range_.partition, range_.schema_version, range_.leader_epoch) == ("orders", 4, 3, 5)
+        assert range_.file.partition == PartitionTuple.of_time(day, "day(13)")
+        rows = rows_of(range_.file)
+        assert [row["offset"] for row in rows] == list(range(range_.start_offset, range_.end_offset))
+        folder, name = range_.file.path.split("/")[-2:]
+        assert folder == f"ingest_day=1970-01-0{day + 1}"
+        assert re.fullmatch(rf"orders-4-{range_.start_offset:020d}-[0-9a-z]{{26}}\.parquet", name)
     assert result.metrics.records == 740
     assert result.metrics.batches == 370
     assert result.metrics.files == 3
@@ -87,14 +87,14 @@ def test_clocks_gone_wild_make_a_handful_of_files(tmp_path: Path):
 
 def test_each_file_has_the_digest_of_its_records(tmp_path: Path):
     result = translate_range(bench(tmp_path, days(10, 100, 150, 120)).task(10, 750))
-    for day, each in enumerate(result.ranges):
-        assert each.file is not None
+    for day, range_ in enumerate(result.ranges):
+        assert range_.file is not None
         expected = digest(
             SeenRecord(4, offset, 0, day * DAY, b"key", b"%d" % day, ())
-            for offset in range(each.start_offset, each.end_offset)
+            for offset in range(range_.start_offset, range_.end_offset)
         )
-        assert each.file.digest == expected
-        with ParquetFormat().open(ObjectStore.of({}), each.file.path) as reader:
+        assert range_.file.digest == expected
+        with ParquetFormat().open(ObjectStore.of({}), range_.file.path) as reader:
             assert reader.metadata.digest == expected
 
 

@@ -59,7 +59,7 @@ def test_what_never_found_its_place_is_left_over() -> None:
 def test_an_epoch_may_rise_where_the_leader_has_both() -> None:
     finished = FinishedRanges(0, always)
     out = finished.push([in_epoch(10, 20, 5), in_epoch(20, 30, 7)]) + finished.push([in_epoch(0, 10, 5)])
-    assert [each.leader_epoch for each in out] == [5, 5, 7]
+    assert [range_.leader_epoch for range_ in out] == [5, 5, 7]
     assert not finished.torn
 
 
@@ -108,7 +108,7 @@ def test_waiting_ranges_are_checked_by_the_archived_epoch() -> None:
 
 
 def test_what_the_plan_begins_with_needs_no_other_proof() -> None:
-    finished = FinishedRanges(0, lambda place, later: False)
+    finished = FinishedRanges(0, lambda offset, later: False)
     finished.restart(10, epoch=5)
     assert bounds(finished.push([in_epoch(10, 20, 7)])) == [(10, 20)]
 
@@ -116,7 +116,7 @@ def test_what_the_plan_begins_with_needs_no_other_proof() -> None:
 def test_ranges_staged_elsewhere_are_checked_by_the_log() -> None:
     """Even if this archiver knew a later epoch, and a task was planned to begin there."""
     asked: list[tuple[PartitionOffset, int]] = []
-    finished = FinishedRanges(0, lambda place, later: bool(asked.append((place, later))))
+    finished = FinishedRanges(0, lambda offset, later: bool(asked.append((offset, later))))
     finished.push([in_epoch(0, 10, 7)])
     assert finished.rejoin(10, epoch=5) == ()
     assert finished.push([in_epoch(10, 20, 7)]) == ()
@@ -126,7 +126,7 @@ def test_ranges_staged_elsewhere_are_checked_by_the_log() -> None:
 
 def test_a_restart_believes_the_plan_s_epoch_even_if_it_is_lower() -> None:
     """Another archiver staged the ranges before it, of a log truncated since."""
-    finished = FinishedRanges(0, lambda place, later: False)
+    finished = FinishedRanges(0, lambda offset, later: False)
     finished.push([in_epoch(0, 10, 7), in_epoch(20, 30, 7)])
     assert finished.restart(20, epoch=5) == ()
     assert finished.spans(30) == ((20, 30),)
@@ -134,10 +134,10 @@ def test_a_restart_believes_the_plan_s_epoch_even_if_it_is_lower() -> None:
 
 @given(lengths=st.lists(st.integers(1, 9), min_size=1, max_size=12), seed=st.integers())
 def test_any_order_of_tasks_gives_one_order_of_ranges(lengths: list[int], seed: int) -> None:
-    edges = [sum(lengths[:place]) for place in range(len(lengths) + 1)]
+    edges = [sum(lengths[:index]) for index in range(len(lengths) + 1)]
     ranges = [span(0, start, end) for start, end in pairwise(edges)]
     shuffled = Random(seed).sample(ranges, len(ranges))
     finished = FinishedRanges(0, always)
-    out = [one for each in shuffled for one in finished.push([each])]
+    out = [range_ for pushed in shuffled for range_ in finished.push([pushed])]
     assert out == ranges
     assert finished.next == edges[-1]

@@ -50,8 +50,8 @@ def test_topics_keep_order_and_threads_share_no_connection(catalogs: CatalogPool
         connection.busy.release()
         return topic * topic
 
-    found = [(topic, answer.result()) for topic, answer in catalogs.each(range(40), ask, threading.Event())]
-    assert found == [(topic, topic * topic) for topic in range(40)]
+    answers = [(topic, answer.result()) for topic, answer in catalogs.each(range(40), ask, threading.Event())]
+    assert answers == [(topic, topic * topic) for topic in range(40)]
     assert 1 < FakeCatalog.made <= 3
 
 
@@ -88,8 +88,8 @@ class FakeRun:
     def archived_offsets(self, catalog: TableCatalog) -> ArchivedOffsets:
         if self.fails is not None:
             raise self.fails
-        known = {0: PartitionOffset(next_offset=5)}
-        return ArchivedOffsets(table=cast("ArchiveTable", None), table_offsets=known, known=known, missing=())
+        offsets = {0: PartitionOffset(next_offset=5)}
+        return ArchivedOffsets(table=cast("ArchiveTable", None), table_offsets=offsets, known=offsets, missing=())
 
 
 class FakeBrokers:
@@ -110,8 +110,8 @@ class FakeBrokers:
         return TopicDescription(topic_id=None, partitions={0: leader, 1: leader})
 
     def list_offsets_at_once(self, asked: dict[str, list[int]], at: str) -> dict[str, dict[int, int]]:
-        self.asked.append((at, {name: tuple(each) for name, each in asked.items()}))
-        return {name: dict.fromkeys(each, 0 if at == "earliest" else 9) for name, each in asked.items()}
+        self.asked.append((at, {name: tuple(partitions) for name, partitions in asked.items()}))
+        return {name: dict.fromkeys(partitions, 0 if at == "earliest" else 9) for name, partitions in asked.items()}
 
     def end_of_epoch_at_once(self, asked: dict[str, dict[int, int]]) -> dict[str, Any]:
         assert asked == {}, "no epoch is known"
@@ -120,29 +120,29 @@ class FakeBrokers:
 
 def looked(catalogs: CatalogPool, runs: list[FakeRun], brokers: FakeBrokers) -> dict[str, Prefetched]:
     client = cast("BrokerClient", brokers)
-    found = prefetch(runs, catalogs=catalogs, brokers=client, stop=threading.Event())
-    assert list(found) == runs
-    return {run.name: ahead for run, ahead in found.items()}
+    prefetched = prefetch(runs, catalogs=catalogs, brokers=client, stop=threading.Event())
+    assert list(prefetched) == runs
+    return {run.name: ahead for run, ahead in prefetched.items()}
 
 
 def test_logs_follow_tables_and_only_for_needed_partitions(catalogs: CatalogPool) -> None:
     brokers = FakeBrokers()
     away = CatalogUnreachable("away")
     runs = [FakeRun("a"), FakeRun("b", given_up=(1,)), FakeRun("c", fails=away)]
-    found = looked(catalogs, runs, brokers)
-    assert found["c"] == Prefetched(archived=away)
-    assert found["a"].bounds == LogBounds(starts={0: 0, 1: 0}, ends={0: 9, 1: 9}, epoch_ends={})
-    assert found["b"].bounds == LogBounds(starts={0: 0}, ends={0: 9}, epoch_ends={})
+    prefetched = looked(catalogs, runs, brokers)
+    assert prefetched["c"] == Prefetched(archived=away)
+    assert prefetched["a"].bounds == LogBounds(starts={0: 0, 1: 0}, ends={0: 9, 1: 9}, epoch_ends={})
+    assert prefetched["b"].bounds == LogBounds(starts={0: 0}, ends={0: 9}, epoch_ends={})
     assert brokers.asked[:2] == [("a", "b"), ("earliest", {"a": (0, 1), "b": (0,)})]
 
 
 def test_topic_unknown_to_brokers_is_left_to_its_plan(catalogs: CatalogPool) -> None:
-    found = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(unknown="a"))
-    assert found["a"].bounds is None
-    assert found["b"].bounds is not None
+    prefetched = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(unknown="a"))
+    assert prefetched["a"].bounds is None
+    assert prefetched["b"].bounds is not None
 
 
 def test_brokers_that_are_away_are_every_topics_own_error(catalogs: CatalogPool) -> None:
-    found = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(away=True))
-    assert [each.bounds for each in found.values()] == [None, None]
-    assert all(isinstance(each.archived, ArchivedOffsets) for each in found.values())
+    prefetched = looked(catalogs, [FakeRun("a"), FakeRun("b")], FakeBrokers(away=True))
+    assert [ahead.bounds for ahead in prefetched.values()] == [None, None]
+    assert all(isinstance(ahead.archived, ArchivedOffsets) for ahead in prefetched.values())

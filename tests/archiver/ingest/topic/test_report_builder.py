@@ -77,11 +77,11 @@ def test_a_loss_that_will_be_accepted_is_tried_again(gaps: bool, given_up: tuple
 
 def test_landed_ranges_add_up_by_partition(builder: TopicReportBuilder) -> None:
     builder.committed([span(1, 5, 7), span(0, 10, 20), span(0, 0, 10)])
-    found = [
+    landed = [
         (partition.partition, partition.from_offset, partition.to_offset, partition.records)
         for partition in builder.report().partitions
     ]
-    assert found == [(0, 0, 20, 20), (1, 5, 7, 2)]
+    assert landed == [(0, 0, 20, 20), (1, 5, 7, 2)]
 
 
 def test_partition_left_out_of_a_commit_is_named_till_taken(builder: TopicReportBuilder, observer: Failures) -> None:

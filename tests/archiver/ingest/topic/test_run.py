@@ -66,10 +66,10 @@ class Fence(StagedRanges):
         self, _: Any, ranges: Sequence[TranslatedRange], *, table_offsets: Mapping[int, PartitionOffset]
     ) -> Staged:
         done = fence(ranges, self.accepted_ends(_))
-        for one in done.accepted:
-            self.waiting[one.id] = one
-            self.ends[one.partition] = one.end_offset
-            self.epochs[one.partition] = one.leader_epoch
+        for item in done.accepted:
+            self.waiting[item.id] = item
+            self.ends[item.partition] = item.end_offset
+            self.epochs[item.partition] = item.leader_epoch
         return Staged(accepted=done.accepted, rejected=tuple(range_ for range_ in ranges if range_.id in done.rejected))
 
 
@@ -96,15 +96,15 @@ class World:
     def plan(self, monkeypatch: pytest.MonkeyPatch, *, is_stale: bool = False) -> tuple[Any, ...]:
         table = self.memory.load()
         is_known = 0 in self.fence.ends and not is_stale
-        known = {0: PartitionOffset(next_offset=self.fence.ends[0])} if is_known else {}
+        offsets = {0: PartitionOffset(next_offset=self.fence.ends[0])} if is_known else {}
         seen = SeenTopic(
             table=table,
-            partitions=(SeenPartition(partition=0, log_start=0, last_stable=10, known=known.get(0)),),
+            partitions=(SeenPartition(partition=0, log_start=0, last_stable=10, known=offsets.get(0)),),
             unknown={},
             table_offsets=table.offsets,
         )
         monkeypatch.setattr(running, "inspect_partitions", lambda *_, **__: seen)
-        archived = ArchivedOffsets(table=table, table_offsets=table.offsets, known=known, missing=())
+        archived = ArchivedOffsets(table=table, table_offsets=table.offsets, known=offsets, missing=())
         return self.run.plan(Prefetched(archived=archived))
 
     def end_second_task(self) -> None:
@@ -251,8 +251,8 @@ def test_refused_record_limits_retries_to_its_batch(
 
     def take(planned: tuple[int, int], result: TaskResult) -> None:
         start, end = planned
-        each = PlannedRange(partition=0, start_offset=start, end_offset=end, owns_head=True)
-        made.run.take(each, result)
+        range_ = PlannedRange(partition=0, start_offset=start, end_offset=end, owns_head=True)
+        made.run.take(range_, result)
 
     def spans() -> tuple[tuple[int, int], ...]:
         (backlog,) = made.plan(monkeypatch)
@@ -277,10 +277,10 @@ def test_always_rejected_partition_is_given_up(
     for _ in range(5):
         (backlog,) = made.plan(monkeypatch, is_stale=is_stale)
         ((start, end),) = backlog.spans
-        others, mine = (
+        theirs, mine = (
             replace(made.first, id=new_id(), start_offset=start, end_offset=start + 1, leader_epoch=3) for _ in range(2)
         )
-        made.fence.stage(TOPIC, [others], table_offsets={})
+        made.fence.stage(TOPIC, [theirs], table_offsets={})
         assert not made.run.given_up
         planned = PlannedRange(partition=0, start_offset=start, end_offset=end, owns_head=True)
         made.run.take(planned, TaskResult(ranges=(mine,)))

@@ -62,14 +62,14 @@ def consumer(filled: Lake, config: Config) -> Iterator[ReplayConsumer]:
 
 def drained(consumer: ReplayConsumer, timeout: float = 0.3) -> list[tuple[int, int]]:
     """Poll until a poll gives nothing and no read is running: a busy machine may need longer."""
-    found = []
+    positions = []
     while (message := consumer.poll(timeout)) or any(
         consumer._assignment.running_reads(lambda state: not state.is_paused)
     ):
         if message:
             assert message.error() is None
-            found.append((message.partition(), message.offset()))
-    return found
+            positions.append((message.partition(), message.offset()))
+    return positions
 
 
 def of(partition: int, start: int, end: int) -> list[tuple[int, int]]:
@@ -94,9 +94,9 @@ def test_records_come_in_order_from_the_offset_given(consumer: ReplayConsumer):
 
 def test_several_partitions_each_in_order(consumer: ReplayConsumer):
     consumer.assign([TopicPartition("orders", 0), TopicPartition("orders", 1)])
-    found = drained(consumer)
-    assert [each for each in found if each[0] == 0] == of(0, 10, 20)
-    assert [each for each in found if each[0] == 1] == of(1, 0, 5)
+    positions = drained(consumer)
+    assert [position for position in positions if position[0] == 0] == of(0, 10, 20)
+    assert [position for position in positions if position[0] == 1] == of(1, 0, 5)
 
 
 def test_a_message_shows_the_record(lake: Lake, archive: Any, config: Config):
@@ -190,11 +190,11 @@ def test_pause_and_resume(consumer: ReplayConsumer):
 def test_positions(consumer: ReplayConsumer):
     places = [TopicPartition("orders", 0, 12), TopicPartition("orders", 1)]
     consumer.assign(places)
-    assert [one.offset for one in consumer.position(places)] == [OFFSET_INVALID, OFFSET_INVALID]
+    assert [position.offset for position in consumer.position(places)] == [OFFSET_INVALID, OFFSET_INVALID]
     consumer.pause(places[1:])
     consumer.consume(3, 5)
-    assert [one.offset for one in consumer.position(places)] == [15, OFFSET_INVALID]
-    assert [(one.partition, one.offset) for one in consumer.assignment()] == [(0, 15), (1, 0)]
+    assert [position.offset for position in consumer.position(places)] == [15, OFFSET_INVALID]
+    assert [(position.partition, position.offset) for position in consumer.assignment()] == [(0, 15), (1, 0)]
 
 
 def test_incremental_assignment(consumer: ReplayConsumer):
@@ -217,27 +217,27 @@ def test_watermarks_and_times(consumer: ReplayConsumer):
     assert consumer.get_watermark_offsets(TopicPartition("orders", 0)) == (10, 22)
     assert consumer.get_watermark_offsets(TopicPartition("orders", 7), cached=True) == (0, 0)
     asked = [TopicPartition("orders", 0, 1_013), TopicPartition("orders", 1, 0), TopicPartition("orders", 0, 10**15)]
-    assert [one.offset for one in consumer.offsets_for_times(asked)] == [13, 0, OFFSET_END]
+    assert [position.offset for position in consumer.offsets_for_times(asked)] == [13, 0, OFFSET_END]
 
 
 def test_commits_live_as_long_as_the_consumer(consumer: ReplayConsumer):
-    place = TopicPartition("orders", 0)
+    partition = TopicPartition("orders", 0)
     with pytest.raises(KafkaException, match="nothing was consumed"):
         consumer.commit(asynchronous=False)
-    assert consumer.committed([place])[0].offset == OFFSET_INVALID
-    consumer.assign([place])
+    assert consumer.committed([partition])[0].offset == OFFSET_INVALID
+    consumer.assign([partition])
     message = consumer.consume(3, 5)[-1]
     assert consumer.commit(asynchronous=True) is None
-    assert consumer.committed([place])[0].offset == 13
+    assert consumer.committed([partition])[0].offset == 13
     consumer.commit(message=message)
     consumer.store_offsets(offsets=[TopicPartition("orders", 0, 16)])
-    assert consumer.committed([place])[0].offset == 13
+    assert consumer.committed([partition])[0].offset == 13
     (committed,) = consumer.commit(asynchronous=False) or ()
     assert committed.offset == 16
-    consumer.assign([place])
+    consumer.assign([partition])
     assert drained(consumer) == of(0, 16, 20)
     with pytest.raises(ValueError, match="exclusive"):
-        consumer.commit(message=message, offsets=[place])
+        consumer.commit(message=message, offsets=[partition])
 
 
 @pytest.mark.parametrize("topics", [["orders"], ["^ord.*"], ["^o", "orders"]])
@@ -245,8 +245,8 @@ def test_subscription(consumer: ReplayConsumer, topics: list[str]):
     calls: list[tuple[str, list[int]]] = []
     consumer.subscribe(
         topics,
-        on_assign=lambda _, given: calls.append(("assigned", [one.partition for one in given])),
-        on_revoke=lambda _, given: calls.append(("revoked", [one.partition for one in given])),
+        on_assign=lambda _, given: calls.append(("assigned", [position.partition for position in given])),
+        on_revoke=lambda _, given: calls.append(("revoked", [position.partition for position in given])),
     )
     assert calls == []
     assert sorted(drained(consumer)) == of(0, 10, 20) + of(1, 0, 5)
@@ -257,7 +257,9 @@ def test_subscription(consumer: ReplayConsumer, topics: list[str]):
 
 def test_a_callback_may_choose_the_offsets(consumer: ReplayConsumer):
     def choose(one: ReplayConsumer, given: list[TopicPartition]) -> None:
-        one.assign([TopicPartition(each.topic, each.partition, 4) for each in given if each.partition == 1])
+        one.assign(
+            [TopicPartition(position.topic, position.partition, 4) for position in given if position.partition == 1]
+        )
 
     consumer.subscribe(["orders"], on_assign=choose)
     assert drained(consumer) == [(1, 4)]
@@ -297,14 +299,14 @@ def test_options_that_cannot_be_right_are_named(filled: Lake, config: Config, op
 def test_batches_end_where_the_archive_ended(consumer: ReplayConsumer, filled: Lake, archive: Any):
     consumer.assign([TopicPartition("orders", 0), TopicPartition("orders", 1, 3)])
     consumer.consume(1, 5)
-    found = []
+    positions = []
     for batch in consumer.batches():
-        filled.add(archive.rows, archive.batch(rows(archive, 1, 5, 6)), 5, 6, partition=1) if not found else None
+        filled.add(archive.rows, archive.batch(rows(archive, 1, 5, 6)), 5, 6, partition=1) if not positions else None
         assert batch.schema.equals(RECORDS)
         assert batch.schema.metadata == {b"topic": b"orders"}
-        found += list(zip(batch["partition"].to_pylist(), batch["offset"].to_pylist(), strict=True))
-    assert len(found) == 11
-    assert sorted(found)[-2:] == of(1, 3, 5) if (0, 10) not in found else of(1, 4, 5)
+        positions += list(zip(batch["partition"].to_pylist(), batch["offset"].to_pylist(), strict=True))
+    assert len(positions) == 11
+    assert sorted(positions)[-2:] == of(1, 3, 5) if (0, 10) not in positions else of(1, 4, 5)
     assert list(consumer.batches()) == []
 
 
@@ -315,7 +317,9 @@ def test_more_partitions_than_are_read_at_a_time(lake: Lake, archive: Any, confi
         places = [TopicPartition("orders", partition) for partition in range(12)]
         consumer.assign(places)
         consumer.pause(places[:3])
-        assert sorted(drained(consumer)) == [each for partition in range(3, 12) for each in of(partition, 0, 30)]
+        assert sorted(drained(consumer)) == [
+            position for partition in range(3, 12) for position in of(partition, 0, 30)
+        ]
         assert sum(batch.num_rows for batch in consumer.batches()) == 0
         consumer.resume(places[:3])
         assert sum(batch.num_rows for batch in consumer.batches()) == 90
@@ -363,9 +367,9 @@ def test_waiting_consumer_learns_of_its_recreated_table(
 ):
     consumer.assign([TopicPartition("orders", 1)])
     assert drained(consumer) == of(1, 0, 5)
-    other = Lake(tmp_path / "anew", archive.rows)
-    other.add(archive.rows, archive.batch(rows(archive, 1, 0, 9)), 0, 9, partition=1)
-    filled.metadata = other.metadata
+    replacement = Lake(tmp_path / "anew", archive.rows)
+    replacement.add(archive.rows, archive.batch(rows(archive, 1, 0, 9)), 0, 9, partition=1)
+    filled.metadata = replacement.metadata
     for _ in range(2):
         with pytest.raises(ArchiveReplaced):
             consumer.consume(1, 5.0)
@@ -387,14 +391,14 @@ class TestRetiredBeneath:
 
     @staticmethod
     def offsets(consumer: ReplayConsumer, count: int) -> list[int]:
-        found: list[int] = []
-        while len(found) < count:
+        offsets: list[int] = []
+        while len(offsets) < count:
             message = consumer.poll(5)
             assert message is not None
             if message.error() is not None:
                 break
-            found.append(message.offset())
-        return found
+            offsets.append(message.offset())
+        return offsets
 
     @pytest.mark.parametrize("start", [0, OFFSET_BEGINNING])
     def test_error_is_raised_at_the_first_missing_record(self, long: Lake, config: Config, start: int) -> None:
@@ -421,7 +425,7 @@ class TestRetiredBeneath:
             seen = self.offsets(consumer, 5)
             long.retire(80)
             seen += self.offsets(consumer, 100)
-        before = [each for each in seen if each < 80]
+        before = [offset for offset in seen if offset < 80]
         assert before == list(range(len(before)))
         assert seen[len(before) :] == list(range(80, 100))
         assert f"offset {len(before)} was retired, and the archive begins at 80" in caplog.text

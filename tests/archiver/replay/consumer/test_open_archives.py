@@ -28,7 +28,7 @@ def test_one_that_can_t_be_refreshed_keeps_no_other_back() -> None:
     with ThreadPoolExecutor(1) as executor:
         refresher = Refresher(executor, 0.0)
         assert not refresher.step(cast("Any", archives))
-        eventually(lambda: all(each.done() for each in refresher.running), "all are refreshed")
+        eventually(lambda: all(refresh.done() for refresh in refresher.running), "all are refreshed")
         with pytest.raises(ArchiveReplaced, match="the first"):
             refresher.step(cast("Any", archives))
     assert [archive.refreshed for archive in archives] == [1, 1, 1, 1]

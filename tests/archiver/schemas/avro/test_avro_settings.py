@@ -123,10 +123,10 @@ def test_schema_that_means_the_same_needs_no_opening(server: FakeRegistry) -> No
 
 def test_unknown_and_other_schemas_have_a_code(server: FakeRegistry) -> None:
     server.register(SUBJECT, json.dumps(ONE), kind="AVRO")
-    other = server.register("another", json.dumps(TWO), kind="AVRO")
+    other_id = server.register("another", json.dumps(TWO), kind="AVRO")
     bad = server.register("bad", '{"type": "recor"}', kind="AVRO")
     protobuf = server.register("protobuf", 'syntax = "proto3";', kind="PROTOBUF")
-    heads = [b"\0" + number.to_bytes(4, "big") for number in (other, bad, protobuf, 99)]
+    heads = [b"\0" + number.to_bytes(4, "big") for number in (other_id, bad, protobuf, 99)]
     rows = rows_of(opened(server), [*(head + b"\2" for head in heads), b"\2", b"", b"\5abcdefgh"])
     assert rows.field("__err__").to_pylist() == [
         "other_schema@1",

@@ -239,10 +239,10 @@ def test_descriptors_without_an_import(registry: FakeRegistry) -> None:
         file.dependency.append("acme/options.proto")
         return base64.b64encode(file.SerializeToString()).decode()
 
-    other = 'syntax = "proto3"; package other; message T { int32 t = 1; }'
-    registry.register("other", registered(other))
+    imported = 'syntax = "proto3"; package other; message T { int32 t = 1; }'
+    registry.register("other", registered(imported))
     text = 'syntax = "proto3"; package s; import "other.proto"; message M { other.T a = 1; }'
-    descriptor = message(registry, registered(text, ("other.proto", other)), [("other.proto", "other", 1)])
+    descriptor = message(registry, registered(text, ("other.proto", imported)), [("other.proto", "other", 1)])
     assert round_trip(descriptor, b"\x0a\x02\x08\x01").field("a").field("t").to_pylist() == [1]
 
 

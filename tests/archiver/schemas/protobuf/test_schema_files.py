@@ -61,17 +61,17 @@ def test_a_relative_path(protos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_missing_import_tells_of_imports(protos: Path) -> None:
-    told = refused(protos / "order.proto", "shop.Order")
-    assert "shop/money.proto: File not found." in told
-    assert "Set `imports`" in told
-    assert str(protos / "order.proto") in told
+    refusal = refused(protos / "order.proto", "shop.Order")
+    assert "shop/money.proto: File not found." in refusal
+    assert "Set `imports`" in refusal
+    assert str(protos / "order.proto") in refusal
 
 
 def test_the_compilers_own_words(protos: Path) -> None:
     (protos / "bad.proto").write_text('syntax = "proto3";\nmessage M { int32 = 1; }')
-    told = refused(protos / "bad.proto", "M")
-    assert "bad.proto:2:19: Expected field name." in told
-    assert "imports" not in told
+    refusal = refused(protos / "bad.proto", "M")
+    assert "bad.proto:2:19: Expected field name." in refusal
+    assert "imports" not in refusal
 
 
 def test_missing_files_and_folders(tmp_path: Path, protos: Path) -> None:
@@ -81,9 +81,9 @@ def test_missing_files_and_folders(tmp_path: Path, protos: Path) -> None:
 
 
 def test_a_missing_message_lists_near_ones(protos: Path) -> None:
-    told = refused(protos / "money.proto", "shop.Mony")
-    assert "did you mean shop.Money?" in told
-    assert "money.proto" in told
+    refusal = refused(protos / "money.proto", "shop.Mony")
+    assert "did you mean shop.Money?" in refusal
+    assert "money.proto" in refusal
 
 
 def test_a_descriptor_set(protos: Path, tmp_path: Path) -> None:

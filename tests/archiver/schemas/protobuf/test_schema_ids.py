@@ -64,8 +64,8 @@ def test_what_was_said_stands_in_for_a_registry_that_is_down(registry: FakeRegis
     client_of.cache_clear()
     registry.down = True
     again = Subjects(section, remembered)
-    found = again.latest("orders-value", PROTOBUF_SCHEMAS)
-    assert (found.id, found.source("shop.Order")) == (number, before.source("shop.Order"))
+    schema = again.latest("orders-value", PROTOBUF_SCHEMAS)
+    assert (schema.id, schema.source("shop.Order")) == (number, before.source("shop.Order"))
     assert isinstance(again.down, SchemaRegistryUnavailable)
     assert again.news == KnownSchemas()
     assert ids_from(again).messages(number, (0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}

@@ -37,9 +37,9 @@ def test_subjects_by_strategy(registry: FakeRegistry, keys: dict[str, str], subj
     registry.register(subject, ORDER, [("shop/unit.proto", "unit", 1)])
     settings = ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
     section = SchemaRegistrySection(url=registry.url)
-    found = FORMATS.source_schema(settings, SchemaPlace(topic="orders", part="value", subjects=Subjects(section)))
-    assert found is not None
-    assert found.message == message
+    schema = FORMATS.source_schema(settings, SchemaPlace(topic="orders", part="value", subjects=Subjects(section)))
+    assert schema is not None
+    assert schema.message == message
 
 
 MANY = {"messages": ["shop.Order", "shop.Money"]}
@@ -62,13 +62,13 @@ def test_subjects_of_several_messages(
     registry.register(subjects[1], MONEY)
     registry.register(subjects[0], ORDER, [("shop/unit.proto", "unit", 1)])
     settings = ProtobufFormat.model_validate({"format": "protobuf", "wire_format": "confluent", **keys})
-    place = SchemaPlace(topic="orders", part="value", subjects=Subjects(SchemaRegistrySection(url=registry.url)))
-    found = FORMATS.source_schema(settings, place)
-    assert found is not None
-    assert found.messages == ("shop.Order", "shop.Money")
+    schema_place = SchemaPlace(topic="orders", part="value", subjects=Subjects(SchemaRegistrySection(url=registry.url)))
+    schema = FORMATS.source_schema(settings, schema_place)
+    assert schema is not None
+    assert schema.messages == ("shop.Order", "shop.Money")
     missing = settings.model_copy(update={"messages": ("shop.Order", "shop.Nope"), "subject_strategy": "topic_name"})
     with pytest.raises((BadSchema, UnknownSubject)):
-        FORMATS.source_schema(missing, place)
+        FORMATS.source_schema(missing, schema_place)
 
 
 @pytest.mark.parametrize(
@@ -179,12 +179,12 @@ def test_descriptors_that_cannot_be_read(registry: FakeRegistry, tmp_path: Path)
 
 def test_a_coerced_message_knows_its_envelope(registry: FakeRegistry) -> None:
     number = order(registry)
-    place = SchemaPlace(topic="orders", part="value", subjects=Subjects(SchemaRegistrySection(url=registry.url)))
+    schema_place = SchemaPlace(topic="orders", part="value", subjects=Subjects(SchemaRegistrySection(url=registry.url)))
 
     def envelope(message: str) -> bytes | None:
         settings = {"format": "protobuf", "wire_format": "confluent", "coerce": True, "message": message}
-        found = FORMATS.source_schema(ProtobufFormat.model_validate(settings), place)
-        return found and found.envelope
+        schema = FORMATS.source_schema(ProtobufFormat.model_validate(settings), schema_place)
+        return schema and schema.envelope
 
     assert envelope("shop.Order.Line") == b"\0" + number.to_bytes(4, "big") + b"\x04\0\0"
     with pytest.raises(BadSchema, match="only imports it"):

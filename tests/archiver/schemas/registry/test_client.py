@@ -29,9 +29,9 @@ def as_base64(text: str, *, name: str = "default") -> str:
 
 def test_text_with_references_of_references(registry: FakeRegistry) -> None:
     number = order(registry)
-    found = client(registry).latest("orders-value")
-    assert found.id == number
-    descriptor = find_descriptor(found.source("shop.Order"))
+    schema = client(registry).latest("orders-value")
+    assert schema.id == number
+    descriptor = find_descriptor(schema.source("shop.Order"))
     assert descriptor.fields_by_name["unit"].message_type.fields_by_name["price"].message_type.full_name == "shop.Money"
 
 
@@ -42,9 +42,9 @@ def test_base64_and_text_may_refer_to_each_other(registry: FakeRegistry) -> None
     registry.register("money", MONEY)
     registry.register("bytes-value", as_base64(text), [("shop_money.proto", "money", 2)])
     for subject in ("texts-value", "bytes-value"):
-        found = client(registry).latest(subject)
-        assert found.messages_at((0,)) == {"M"}
-        assert find_descriptor(found.source("M")).fields_by_name["price"].message_type.full_name == "shop.Money"
+        schema = client(registry).latest(subject)
+        assert schema.messages_at((0,)) == {"M"}
+        assert find_descriptor(schema.source("M")).fields_by_name["price"].message_type.full_name == "shop.Money"
 
 
 def test_our_options_need_no_reference_and_may_have_one(registry: FakeRegistry) -> None:
@@ -65,29 +65,29 @@ def test_our_options_need_no_reference_and_may_have_one(registry: FakeRegistry) 
 
 
 def test_indexes_name_messages_as_java_and_the_others_count(registry: FakeRegistry) -> None:
-    found = client(registry).by_id(order(registry))
-    assert found is not None
-    assert found.messages_at((0,)) == {"shop.Order"}
-    assert found.messages_at((1,)) == {"shop.Other"}
-    assert found.messages_at((0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
-    assert found.messages_at((0, 1, 0)) == {"shop.Order.Line.Part"}
-    assert found.messages_at((2,)) == found.messages_at((0, 7)) == found.messages_at(()) == frozenset()
+    schema = client(registry).by_id(order(registry))
+    assert schema is not None
+    assert schema.messages_at((0,)) == {"shop.Order"}
+    assert schema.messages_at((1,)) == {"shop.Other"}
+    assert schema.messages_at((0, 0)) == {"shop.Order.Line", "shop.Order.BeforeEntry"}
+    assert schema.messages_at((0, 1, 0)) == {"shop.Order.Line.Part"}
+    assert schema.messages_at((2,)) == schema.messages_at((0, 7)) == schema.messages_at(()) == frozenset()
 
 
 def test_an_id_is_asked_for_once(registry: FakeRegistry) -> None:
     number = order(registry)
-    one = client(registry)
-    assert one.by_id(number) is one.by_id(number) is one.latest("orders-value")
+    registry_client = client(registry)
+    assert registry_client.by_id(number) is registry_client.by_id(number) is registry_client.latest("orders-value")
     assert registry.asked.count(f"/apis/ccompat/v7/schemas/ids/{number}") == 1
-    assert one.by_id(7) is one.by_id(7) is None
+    assert registry_client.by_id(7) is registry_client.by_id(7) is None
     assert sum("/schemas/ids/7" in path for path in registry.asked) == 1
 
 
 def test_an_id_that_comes_later_is_found(registry: FakeRegistry) -> None:
-    one = client(registry, forget_after=0.0)
-    assert one.by_id(100_001) is None
+    registry_client = client(registry, forget_after=0.0)
+    assert registry_client.by_id(100_001) is None
     assert registry.register("s", MONEY) == 100_001
-    assert one.by_id(100_001) is not None
+    assert registry_client.by_id(100_001) is not None
 
 
 @pytest.mark.parametrize("kind", [None, "AVRO", "JSON"])
@@ -123,10 +123,10 @@ def test_what_is_newest_is_believed_for_a_while(registry: FakeRegistry) -> None:
 
 def test_a_schema_that_nobody_can_read_is_looked_at_once(registry: FakeRegistry) -> None:
     number = registry.register("s", 'syntax = "proto3"; message M { Nope n = 1; }')
-    one = client(registry)
+    registry_client = client(registry)
     for _ in range(2):
         with pytest.raises(BadSchema, match="Nope"):
-            one.by_id(number)
+            registry_client.by_id(number)
     assert [path.partition("?")[2] for path in registry.asked] == ["", "format=serialized"]
 
 
@@ -138,12 +138,12 @@ message M { repeated int32 a = 1 [packed = false, (lvl) = %s]; }"""
 @pytest.mark.parametrize("subject", [None, "s", ":.ctx:s"])
 def test_a_text_that_protoc_refuses_is_asked_for_as_a_descriptor(registry: FakeRegistry, subject: str | None) -> None:
     number = registry.register(subject or "s", QUOTED % '"HIGH"', serialized=as_base64(QUOTED % "HIGH"))
-    one = client(registry)
-    found = one.by_id(number, subject)
-    assert found is not None
-    field = find_descriptor(found.source("s.M")).fields_by_name["a"]
+    registry_client = client(registry)
+    schema = registry_client.by_id(number, subject)
+    assert schema is not None
+    field = find_descriptor(schema.source("s.M")).fields_by_name["a"]
     assert not field.is_packed
-    assert one.latest(subject or "s") is found
+    assert registry_client.latest(subject or "s") is schema
     by_guid = client(registry).by_id(registry.guid(subject or "s"), subject)
     assert by_guid is not None
     assert by_guid.messages_at((0,)) == {"s.M"}

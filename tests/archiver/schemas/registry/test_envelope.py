@@ -59,12 +59,12 @@ def guid_envelope(number: int, *indexes: int) -> bytes:
 
 def read(values: list[bytes | None], kind: pa.DataType | None = None) -> list[tuple[int, str | None]]:
     column = pa.array([b"padding", *values, b"padding"], kind or pa.binary()).slice(1, len(values))
-    found = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids())).read(column)
+    envelopes = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids())).read(column)
     codes: list[str | None] = [None] * len(values)
-    for code, places in found.errors.items():
+    for code, places in envelopes.errors.items():
         for at in np.flatnonzero(places):
             codes[at] = code
-    return list(zip(found.lengths.tolist(), codes, strict=True))
+    return list(zip(envelopes.lengths.tolist(), codes, strict=True))
 
 
 @pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()])
@@ -173,9 +173,9 @@ PLAIN_CASES = [
 def test_indexes_that_are_not_zigzag(indexes: str, messages: str, length: int, fate: str) -> None:
     listed = tuple(messages.split())
     value = b"\0\0\0\0\1" + bytes.fromhex(indexes)
-    found = EnvelopeReader(choice=MessageChoice(messages=listed, ids=FileIds())).read(pa.array([value] * 3))
-    fates = [*found.errors] or [listed[found.which[0]]]
-    assert (found.lengths.tolist(), fates) == ([length] * 3, [fate])
+    envelopes = EnvelopeReader(choice=MessageChoice(messages=listed, ids=FileIds())).read(pa.array([value] * 3))
+    fates = [*envelopes.errors] or [listed[envelopes.which[0]]]
+    assert (envelopes.lengths.tolist(), fates) == ([length] * 3, [fate])
 
 
 def header_lists(rows: list[list[tuple[bytes, bytes | None]]]) -> pa.ListArray:
@@ -213,14 +213,16 @@ def test_a_header_wins_over_the_payload(coerce: bool) -> None:
     ]
     values = pa.array([value for _, value, _ in cases])
     reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids()), coerce=coerce)
-    found = reader.read(values, header_lists([headers for headers, _, _ in cases]))
+    envelopes = reader.read(values, header_lists([headers for headers, _, _ in cases]))
     errors: list[str | None] = [None] * len(cases)
-    for code, places in found.errors.items():
+    for code, places in envelopes.errors.items():
         for at in np.flatnonzero(places):
             errors[at] = code
-    assert list(zip(found.lengths.tolist(), found.which.tolist(), errors, strict=True)) == [case for *_, case in cases]
-    assert found.bare is None or not found.bare.any()
-    assert found.schema_ids == {1, 2, UUID(int=1), UUID(int=2)}
+    assert list(zip(envelopes.lengths.tolist(), envelopes.which.tolist(), errors, strict=True)) == [
+        case for *_, case in cases
+    ]
+    assert envelopes.bare is None or not envelopes.bare.any()
+    assert envelopes.schema_ids == {1, 2, UUID(int=1), UUID(int=2)}
 
 
 FOREIGN = (b"apicurio.value.globalId", (5).to_bytes(8, "big"))
@@ -244,7 +246,7 @@ def test_values_with_headers_of_another_registry_are_not_coerced(coerce: bool) -
         pa.array([value for _, value, _ in cases]), header_lists([headers for headers, _, _ in cases])
     )
     errors = {int(at): code for code, places in envelopes.errors.items() for at in np.flatnonzero(places)}
-    assert [(place, errors.get(at)) for at, place in enumerate(envelopes.which.tolist())] == [
+    assert [(index, errors.get(at)) for at, index in enumerate(envelopes.which.tolist())] == [
         case for *_, case in cases
     ]
     if coerce:
@@ -263,9 +265,9 @@ def test_headers_of_a_column_are_read_once() -> None:
     ids = Ids()
     reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids))
     headers = header_lists([[(b"trace", b"1"), (NAME, guid_envelope(1 + at % 2))] for at in range(5_000)])
-    found = reader.read(pa.array([b"m"] * 5_000), headers)
+    envelopes = reader.read(pa.array([b"m"] * 5_000), headers)
     assert ids.asked == 2
-    assert (found.which == 0).all()
+    assert (envelopes.which == 0).all()
 
 
 def test_nothing_to_read() -> None:
@@ -279,9 +281,9 @@ def test_nothing_to_read() -> None:
 def test_a_column_asks_once_for_each_envelope() -> None:
     ids = Ids()
     values = pa.array([envelope(3) + bytes([at % 7]) for at in range(10_000)] + [envelope(99)] * 500)
-    found = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids)).read(values)
+    envelopes = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids)).read(values)
     assert ids.asked == 2
-    assert int((found.lengths == 6).sum()) == 10_000
+    assert int((envelopes.lengths == 6).sum()) == 10_000
 
 
 @pytest.mark.parametrize("seed", range(20))

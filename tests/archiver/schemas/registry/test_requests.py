@@ -34,12 +34,12 @@ def contexts(registry: FakeRegistry) -> FakeRegistry:
 
 
 def test_an_id_counts_within_its_context(contexts: FakeRegistry) -> None:
-    one = client(contexts)
+    registry_client = client(contexts)
     for _ in range(2):
-        assert message(one, 1, SUBJECT) == {"b.Y"}
-        assert message(one, 1, "orders-value") == {"a.X"}
-        assert message(one, 1, ":.other:orders-value") == {"c.Z"}
-        assert message(one, 1, None) == {"a.X"}
+        assert message(registry_client, 1, SUBJECT) == {"b.Y"}
+        assert message(registry_client, 1, "orders-value") == {"a.X"}
+        assert message(registry_client, 1, ":.other:orders-value") == {"c.Z"}
+        assert message(registry_client, 1, None) == {"a.X"}
     assert f"{contexts.asked[0]}".endswith("/schemas/ids/1?subject=%3A.ctx%3Aorders-value")
     assert len(contexts.asked) == 4
 
@@ -78,10 +78,10 @@ def test_the_context_in_the_url(contexts: FakeRegistry) -> None:
 
 
 def test_the_latest_schemas_of_two_contexts_do_not_mix(contexts: FakeRegistry) -> None:
-    one = client(contexts)
-    assert one.latest(SUBJECT).messages_at(FIRST) == {"b.Y"}
-    assert one.latest("orders-value").messages_at(FIRST) == {"a.X"}
-    assert message(one, 1, SUBJECT) == {"b.Y"}
+    registry_client = client(contexts)
+    assert registry_client.latest(SUBJECT).messages_at(FIRST) == {"b.Y"}
+    assert registry_client.latest("orders-value").messages_at(FIRST) == {"a.X"}
+    assert message(registry_client, 1, SUBJECT) == {"b.Y"}
 
 
 def test_an_id_of_another_subject_in_the_same_context(contexts: FakeRegistry) -> None:
@@ -93,9 +93,9 @@ def test_an_id_of_another_subject_in_the_same_context(contexts: FakeRegistry) ->
 
 def test_an_id_of_the_default_context_means_nothing_in_another(contexts: FakeRegistry) -> None:
     contexts.register("orders-value", X, schema_id=5)
-    one = client(contexts)
-    assert message(one, 5, SUBJECT) is None
-    assert message(one, 5, "orders-value") == {"a.X"}
+    registry_client = client(contexts)
+    assert message(registry_client, 5, SUBJECT) is None
+    assert message(registry_client, 5, "orders-value") == {"a.X"}
 
 
 @pytest.mark.parametrize("subject", ["orders-value", SUBJECT, ":.ctx:orders-key"])
@@ -147,13 +147,13 @@ def test_references_are_in_the_context_of_their_schema(contexts: FakeRegistry) -
     }
     for subject, named in references.items():
         contexts.register(subject, whole % named[0][0], named)
-    one = client(contexts)
+    registry_client = client(contexts)
     for subject in references:
-        file = next(file for file in one.latest(subject).files.file if file.name == "part.proto")
+        file = next(file for file in registry_client.latest(subject).files.file if file.name == "part.proto")
         assert file.message_type[0].field[0].type == file.message_type[0].field[0].TYPE_INT64, subject
     contexts.register(":.other:lost", whole % "part.proto", [("part.proto", "part", 1)])
     with pytest.raises(BadSchema, match=r"doesn't have.*subject='part'"):
-        one.latest(":.other:lost")
+        registry_client.latest(":.other:lost")
 
 
 def test_references_where_a_context_is_only_a_name(registry: FakeRegistry) -> None:
@@ -179,10 +179,10 @@ def test_references_that_were_deleted_softly(registry: FakeRegistry, status: int
 
 @pytest.mark.parametrize("subject", [None, "orders-value", SUBJECT])
 def test_a_guid_counts_in_all_contexts(contexts: FakeRegistry, subject: str | None) -> None:
-    one = client(contexts)
+    registry_client = client(contexts)
     for _ in range(2):
-        assert message(one, contexts.guid(SUBJECT), subject) == {"b.Y"}
-        assert message(one, contexts.guid("orders-value"), subject) == {"a.X"}
+        assert message(registry_client, contexts.guid(SUBJECT), subject) == {"b.Y"}
+        assert message(registry_client, contexts.guid("orders-value"), subject) == {"a.X"}
     assert len(contexts.asked) == 2
 
 

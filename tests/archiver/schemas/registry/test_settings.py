@@ -56,8 +56,8 @@ def test_an_authority_of_ones_own(registry: FakeRegistry, authority: Authority) 
 
 
 def test_who_is_not_trusted_is_not_asked(registry: FakeRegistry, folder: Path) -> None:
-    other = Authority(folder, "another").certificate
-    for keys in ({}, {"ca_file": other}):
+    certificate = Authority(folder, "another").certificate
+    for keys in ({}, {"ca_file": certificate}):
         with pytest.raises(SchemaRegistryError, match=r"TLS with the schema registry fails: .*certificate") as caught:
             latest(registry, **keys)
         assert not caught.value.retryable
@@ -120,10 +120,10 @@ def test_a_user_in_the_url(registry: FakeRegistry, authority: Authority, caplog:
     section = SchemaRegistrySection.model_validate({"url": url, "ca_file": authority.certificate})
     with pytest.raises(SchemaRegistryError, match="refuses the credentials") as caught:
         latest(registry, url=url, ca_file=authority.certificate)
-    told = f"{caught.value!r} {caught.value} {section!r} {schema_registry_settings(section)!r} {caplog.text}"
+    shown = f"{caught.value!r} {caught.value} {section!r} {schema_registry_settings(section)!r} {caplog.text}"
     assert schema_registry_settings(section).name == registry.url
     for secret in ("p:w/d", "p%3Aw", "me%40work:", basic("me@work", "p:w/d")):
-        assert secret not in told
+        assert secret not in shown
 
 
 def test_urls_of_different_users(registry: FakeRegistry) -> None:

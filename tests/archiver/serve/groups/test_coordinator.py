@@ -58,8 +58,8 @@ class Scene:
     async def joined(self) -> None:
         beat = Beat(member_id="a", epoch=0, rebalance_seconds=5.0, names=frozenset({"orders"}), owned=frozenset())
         assert self.coordinator.beat("assigning", beat, TOPICS).error is ErrorCode.none
-        told: Joined = await self.coordinator.join("classic", JOINING)
-        self.member = told.member_id
+        answer: Joined = await self.coordinator.join("classic", JOINING)
+        self.member = answer.member_id
         asked = Syncing(member_id=self.member, instance_id=None, generation=1, assignments={self.member: b""})
         synced: Synced = await self.coordinator.sync("classic", asked)
         assert synced.error is ErrorCode.none
@@ -144,9 +144,9 @@ def test_commit_refused_for_its_member_renews_no_session(generation: int) -> Non
             for group_id in made.present:
                 member = made.members[group_id]
                 with made.coordinator.asking(group_id, member, None, generation):
-                    told = made.coordinator.commit_error(group_id, member, None, generation)
+                    error = made.coordinator.commit_error(group_id, member, None, generation)
                     await passes(0.05 * SESSION)
-                assert told is refused[group_id] or group_id not in made.present
+                assert error is refused[group_id] or group_id not in made.present
         assert made.present == set()
 
     played(scene)
@@ -167,9 +167,9 @@ def test_commit_of_a_replaced_instance_renews_no_session() -> None:
             for group_id, number in (("assigning", 1), ("classic", generation)):
                 member = made.members[group_id]
                 with made.coordinator.asking(group_id, member, "i", number):
-                    told = made.coordinator.commit_error(group_id, member, "i", number)
+                    error = made.coordinator.commit_error(group_id, member, "i", number)
                     await passes(0.05 * SESSION)
-                assert told is ErrorCode.fenced_instance_id or group_id not in made.present
+                assert error is ErrorCode.fenced_instance_id or group_id not in made.present
         assert made.present == set()
 
     played(scene)
@@ -227,7 +227,7 @@ def test_a_member_that_says_all_again_takes_no_more_room() -> None:
 
 def test_owner_over_member_budget_blocks_no_other_owner() -> None:
     async def scene(made: Scene) -> None:
-        few, other = (GroupBudget(owner=name, member_bytes=4000) for name in ("User:a", "User:b"))
+        few, other_budget = (GroupBudget(owner=name, member_bytes=4000) for name in ("User:a", "User:b"))
 
         async def join(group_id: str, budget: GroupBudget) -> ErrorCode:
             return (await made.coordinator.join(group_id, replace(JOINING, budget=budget))).error
@@ -241,9 +241,9 @@ def test_owner_over_member_budget_blocks_no_other_owner() -> None:
 
         assert [await join(f"g{number}", few) for number in range(3)] == [ErrorCode.none] * 3
         assert await join("g3", few) is ErrorCode.group_max_size_reached
-        assert await join("g3", other) is ErrorCode.none
+        assert await join("g3", other_budget) is ErrorCode.none
         assert beat("m", few).message == "User:a has members that take 4000 bytes"
-        assert beat("m", other).error is ErrorCode.none
+        assert beat("m", other_budget).error is ErrorCode.none
         assert made.refused == [("User:a", "member_memory")] * 2
         made.coordinator.forget("g0")
         assert beat("n", few).error is ErrorCode.none
@@ -275,8 +275,8 @@ def test_ten_thousand_ids_keep_nobody_from_beginning_a_group() -> None:
         before = made.memory.bytes
         for number in range(10_001):
             asked = replace(JOINING, needs_id=True, session_seconds=1800.0)
-            told = await made.coordinator.join(f"made-up-{number}", asked)
-            assert told.error is ErrorCode.member_id_required
+            answer = await made.coordinator.join(f"made-up-{number}", asked)
+            assert answer.error is ErrorCode.member_id_required
         assert made.present == {"assigning", "classic"}
         assert made.memory.bytes == before
         assert (await made.coordinator.join("real", JOINING)).error is ErrorCode.none

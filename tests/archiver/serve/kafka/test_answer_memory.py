@@ -68,8 +68,8 @@ def test_an_answer_waits_for_room_for_a_limited_time() -> None:
     async def play() -> None:
         answers = RequestMemory(4 * SMALL)
         writer = Writer(0.0)
-        with answers.hold("b") as other:
-            await other.grow(4 * SMALL)
+        with answers.hold("b") as second:
+            await second.grow(4 * SMALL)
             served = connection(writer, answers)
             with pytest.raises(TimeoutError):
                 await served._write([bytes(2 * SMALL)])

@@ -47,10 +47,10 @@ def test_every_version_is_answered(wire: Wire, api_key: int, version: int) -> No
 
 @pytest.mark.parametrize("version", range(5))
 def test_versions_are_told(wire: Wire, version: int) -> None:
-    told = wire.ask(request(18, version))
-    assert told.error_code == ErrorCode.none
-    assert {key.api_key: (key.min_version, key.max_version) for key in told.api_keys} == {
-        each.key: (each.least, each.most) for each in APIS.values()
+    answer = wire.ask(request(18, version))
+    assert answer.error_code == ErrorCode.none
+    assert {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys} == {
+        entry.key: (entry.least, entry.most) for entry in APIS.values()
     }
     assert APIS[0].least == 3, "librdkafka fetches only where it finds Produce"
 
@@ -64,12 +64,12 @@ def test_a_newer_client_is_told_what_is_known(wire: Wire, version: int, more: by
     frame = bytearray(framed(request(18, 4), 9) + more)
     frame[2:4] = version.to_bytes(2, "big")
     wire.send(bytes(frame))
-    told = response(load_response_schema(18, 0), wire.receive(), 9)
-    assert told.error_code == ErrorCode.unsupported_version
-    known = {key.api_key: (key.min_version, key.max_version) for key in told.api_keys}
-    assert known == {each.key: (each.least, each.most) for each in APIS.values()}
-    assert known[18] == (0, 4)
-    assert wire.ask(request(18, known[18][1])).error_code == ErrorCode.none
+    answer = response(load_response_schema(18, 0), wire.receive(), 9)
+    assert answer.error_code == ErrorCode.unsupported_version
+    versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+    assert versions == {entry.key: (entry.least, entry.most) for entry in APIS.values()}
+    assert versions[18] == (0, 4)
+    assert wire.ask(request(18, versions[18][1])).error_code == ErrorCode.none
 
 
 def test_metadata_by_name_by_id_and_of_all(wire: Wire, endpoint: ServedLake) -> None:
@@ -88,8 +88,8 @@ def test_metadata_by_name_by_id_and_of_all(wire: Wire, endpoint: ServedLake) -> 
 
 def offset(wire: Wire, time: int, *, partition: int = 0) -> tuple[int, int, int]:
     asked = request(2, 11, name=ORDERS, timestamp=time, partition_index=partition)
-    (found,) = wire.ask(asked).topics[0].partitions
-    return found.error_code or found.offset, found.timestamp, found.leader_epoch
+    (result,) = wire.ask(asked).topics[0].partitions
+    return result.error_code or result.offset, result.timestamp, result.leader_epoch
 
 
 def test_offsets_by_name_and_by_time(wire: Wire) -> None:
@@ -112,14 +112,14 @@ def test_offsets_by_name_and_by_time(wire: Wire) -> None:
     ("epoch", "told"), [(0, (0, 10)), (1, (0, 10)), (3, (3, NO_END)), (9, (9, NO_END)), (-1, (-1, -1))]
 )
 def test_where_leader_epochs_end(wire: Wire, epoch: int, told: tuple[int, int]) -> None:
-    (found,) = wire.ask(request(23, 4, topic=ORDERS, partition=0, leader_epoch=epoch)).topics[0].partitions
-    assert (found.leader_epoch, found.end_offset) == told
+    (partition,) = wire.ask(request(23, 4, topic=ORDERS, partition=0, leader_epoch=epoch)).topics[0].partitions
+    assert (partition.leader_epoch, partition.end_offset) == told
 
 
 def test_pages_of_partitions(wire: Wire) -> None:
     asked = request(75, 0, name=ORDERS, cursor=None, response_partition_limit=1)
-    told = wire.ask(asked)
-    assert (told.topics[0].name, len(told.topics[0].partitions), told.next_cursor) == (ORDERS, 1, None)
+    answer = wire.ask(asked)
+    assert (answer.topics[0].name, len(answer.topics[0].partitions), answer.next_cursor) == (ORDERS, 1, None)
 
 
 REFUSED = {
@@ -140,15 +140,15 @@ def test_writes_are_refused(wire: Wire, api_key: int, version: int) -> None:
 
 
 def errors_in(message: Any) -> set[ErrorCode]:
-    found = set()
+    errors = set()
     for name in message.__dataclass_fields__:
         value = getattr(message, name)
         if isinstance(value, ErrorCode):
-            found.add(value)
-        for each in value if isinstance(value, tuple) else ():
-            if hasattr(each, "__dataclass_fields__"):
-                found |= errors_in(each)
-    return found
+            errors.add(value)
+        for item in value if isinstance(value, tuple) else ():
+            if hasattr(item, "__dataclass_fields__"):
+                errors |= errors_in(item)
+    return errors
 
 
 def test_who_produces_without_wanting_an_answer_is_cut_off(endpoint: ServedLake) -> None:
@@ -159,8 +159,8 @@ def test_who_produces_without_wanting_an_answer_is_cut_off(endpoint: ServedLake)
 
 def test_settings_of_a_topic(wire: Wire) -> None:
     asked = request(32, 4, resource_type=2, resource_name=ORDERS, configuration_keys=None)
-    (found,) = wire.ask(asked).results
-    assert {config.name: config.value for config in found.configs}["retention.ms"] == "-1"
+    (result,) = wire.ask(asked).results
+    assert {config.name: config.value for config in result.configs}["retention.ms"] == "-1"
     asked = request(32, 4, resource_type=2, resource_name="none", configuration_keys=None)
     assert wire.ask(asked).results[0].error_code == ErrorCode.unknown_topic_or_partition
 
@@ -168,16 +168,16 @@ def test_settings_of_a_topic(wire: Wire) -> None:
 def test_telemetry_interval_fits_32_bits_of_microseconds(endpoint: ServedLake) -> None:
     """librdkafka sends requests without end if it overflows."""
     with Wire(endpoint.port) as wire:
-        told = wire.ask(request(71, 0, client_instance_id=UUID(int=0)))
-    assert timedelta(minutes=1) <= told.push_interval < timedelta(microseconds=2**31)
+        answer = wire.ask(request(71, 0, client_instance_id=UUID(int=0)))
+    assert timedelta(minutes=1) <= answer.push_interval < timedelta(microseconds=2**31)
 
 
 @pytest.mark.parametrize("kind", [8, 16, 32])
 def test_loggers_client_metrics_and_groups_have_no_settings(wire: Wire, kind: int) -> None:
-    (found,) = wire.ask(request(32, 4, resource_type=kind, resource_name="1", configuration_keys=None)).results
-    assert (found.error_code, found.configs) == (ErrorCode.none, ())
+    (result,) = wire.ask(request(32, 4, resource_type=kind, resource_name="1", configuration_keys=None)).results
+    assert (result.error_code, result.configs) == (ErrorCode.none, ())
 
 
 def test_kinds_of_settings_that_there_are_not_are_refused(wire: Wire) -> None:
-    (found,) = wire.ask(request(32, 4, resource_type=64, resource_name="1", configuration_keys=None)).results
-    assert found.error_code == ErrorCode.invalid_request
+    (result,) = wire.ask(request(32, 4, resource_type=64, resource_name="1", configuration_keys=None)).results
+    assert result.error_code == ErrorCode.invalid_request

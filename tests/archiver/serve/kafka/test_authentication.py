@@ -45,9 +45,9 @@ def endpoint(lake: Lake, door: GuardedDoor) -> Iterator[ServedLake]:
 def wire(endpoint: ServedLake) -> Iterator[Wire]:
     with Wire(endpoint.port) as client:
         yield client
-    with Wire(endpoint.port) as other:
-        come_in(other)
-        assert topics(other) == ["orders"]
+    with Wire(endpoint.port) as second:
+        come_in(second)
+        assert topics(second) == ["orders"]
 
 
 def topics(wire: Wire) -> list[str]:
@@ -65,24 +65,24 @@ def test_scram(wire: Wire, mechanism: str) -> None:
     first, _ = next(client)
     assert shake(wire, mechanism) == DONE
     final, _ = client.send(send(wire, first).auth_bytes)
-    told = send(wire, final)
+    answer = send(wire, final)
     with pytest.raises(StopIteration):
-        client.send(told.auth_bytes)
+        client.send(answer.auth_bytes)
     assert topics(wire) == ["orders"]
 
 
 def test_a_token(wire: Wire, door: GuardedDoor) -> None:
     assert shake(wire, "OAUTHBEARER") == DONE
-    told = send(wire, bearer(door.issuer.token("alice", 60.0)))
-    assert (told.error_code, told.auth_bytes) == (DONE, b"")
-    assert 50 < told.session_lifetime.total_seconds() <= 60
+    answer = send(wire, bearer(door.issuer.token("alice", 60.0)))
+    assert (answer.error_code, answer.auth_bytes) == (DONE, b"")
+    assert 50 < answer.session_lifetime.total_seconds() <= 60
     assert topics(wire) == ["orders"]
 
 
 def test_a_bad_token_is_told_first_and_refused_then(wire: Wire, door: GuardedDoor) -> None:
     assert shake(wire, "OAUTHBEARER") == DONE
-    told = send(wire, bearer(door.issuer.token(life_seconds=-10.0)))
-    assert (told.error_code, told.auth_bytes) == (DONE, b'{"status":"invalid_token"}')
+    answer = send(wire, bearer(door.issuer.token(life_seconds=-10.0)))
+    assert (answer.error_code, answer.auth_bytes) == (DONE, b'{"status":"invalid_token"}')
     assert send(wire, b"\x01").error_code == FAILED
     assert wire.is_closed()
 
@@ -93,18 +93,18 @@ def test_a_bad_token_is_told_first_and_refused_then(wire: Wire, door: GuardedDoo
 )
 def test_a_wrong_password_is_refused_and_the_connection_ends(wire: Wire, message: bytes) -> None:
     assert shake(wire, "PLAIN") == DONE
-    told = send(wire, message)
-    assert (told.error_code, told.auth_bytes) == (FAILED, b"")
+    answer = send(wire, message)
+    assert (answer.error_code, answer.auth_bytes) == (FAILED, b"")
     assert wire.is_closed()
 
 
 def test_a_wrong_password_and_an_unknown_user_are_told_the_same(endpoint: ServedLake) -> None:
-    told = []
+    answers = []
     for message in (b"\0alice\0wrong", b"\0nobody\0wrong"):
         with Wire(endpoint.port) as wire:
             shake(wire, "PLAIN")
-            told.append(send(wire, message))
-    assert told[0] == told[1]
+            answers.append(send(wire, message))
+    assert answers[0] == answers[1]
 
 
 def test_an_exchange_that_was_overheard_lets_nobody_in(endpoint: ServedLake) -> None:
@@ -122,9 +122,9 @@ def test_an_exchange_that_was_overheard_lets_nobody_in(endpoint: ServedLake) -> 
 
 
 def test_unknown_mechanism_is_answered_with_known_ones(wire: Wire) -> None:
-    told = wire.ask(request(17, 1, mechanism="GSSAPI"))
-    assert told.error_code == ErrorCode.unsupported_sasl_mechanism
-    assert told.mechanisms == ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+    answer = wire.ask(request(17, 1, mechanism="GSSAPI"))
+    assert answer.error_code == ErrorCode.unsupported_sasl_mechanism
+    assert answer.mechanisms == ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
     assert wire.is_closed()
 
 
@@ -289,10 +289,10 @@ def test_who_is_over_a_quota_is_told_and_has_to_wait(lake: Lake) -> None:
         come_in(wire)
         come_in(bob, "bob")
         began = time.monotonic()
-        told = [wire.ask(request(3, 12, topics=None)).throttle_time.total_seconds() for _ in range(4)]
-        assert told[0] == 0.0
-        assert all(0.4 < each <= 1.04 for each in told[1:]), told
-        assert time.monotonic() - began >= 0.95 * sum(told[:-1]), "the connection is muted for what it was told"
+        throttled = [wire.ask(request(3, 12, topics=None)).throttle_time.total_seconds() for _ in range(4)]
+        assert throttled[0] == 0.0
+        assert all(0.4 < seconds <= 1.04 for seconds in throttled[1:]), throttled
+        assert time.monotonic() - began >= 0.95 * sum(throttled[:-1]), "the connection is muted for what it was told"
         assert [bob.ask(request(3, 12, topics=None)).throttle_time.total_seconds() for _ in range(20)] == [0.0] * 20
 
 
@@ -301,9 +301,9 @@ def test_fetches_are_slowed_by_their_bytes(lake: Lake, version: int) -> None:
     quotas = Quotas([Quota(principal="User:*", bytes_per_second=200.0)])
     with ServedLake(lake, quotas=quotas) as served, Wire(served.port) as wire:
         asked = a_fetch(wire, version)
-        told = [wire.ask(asked) for _ in range(2)][1]
-        assert told.throttle_time.total_seconds() > 0
-        (topic,) = getattr(told, "responses", ())
+        answer = [wire.ask(asked) for _ in range(2)][1]
+        assert answer.throttle_time.total_seconds() > 0
+        (topic,) = getattr(answer, "responses", ())
         assert topic.partitions[0].records
 
 
@@ -363,9 +363,9 @@ def test_a_refusal_is_read_in_the_form_of_its_version(endpoint: ServedLake) -> N
         with Wire(endpoint.port) as wire:
             shake(wire, "PLAIN")
             wire.send(framed(request(36, version, auth_bytes=b"\0a\0b"), 7))
-            told = response(load_response_schema(36, version), wire.receive(), 7)
-            assert told.error_code == FAILED
-            assert told.error_message
+            answer = response(load_response_schema(36, version), wire.receive(), 7)
+            assert answer.error_code == FAILED
+            assert answer.error_message
 
 
 @pytest.mark.parametrize("name", ["alice", "bob"])

@@ -87,7 +87,7 @@ def errors(wire: Wire, name: str) -> set[ErrorCode]:
     (fetched,) = wire.ask(request(1, 12, **values, **more)).responses[0].partitions
     is_away = described.error_code == LEADERLESS
     assert fetched.error_code == (ErrorCode.kafka_storage_error if is_away else described.error_code)
-    return {each.error_code for each in (described, paged, placed, ended, set_up)}
+    return {answer.error_code for answer in (described, paged, placed, ended, set_up)}
 
 
 def test_who_asks_for_a_closed_topic_is_told_to_ask_again(wire: Wire) -> None:
@@ -166,16 +166,16 @@ def test_offsets_of_closed_topics_are_retriable(closed: Closed, version: int) ->
     placed = {"partition_index": 0, "committed_offset": 7, "generation_id_or_member_epoch": -1}
     asked = {"partition_indexes": (0,), "member_epoch": -1}
     with ServedLake(closed.lake, offsets=offsets) as served, Wire(served.port) as wire:
-        (told,) = wire.ask(request(8, version, **named, **placed)).topics[0].partitions
-        assert told.error_code == ErrorCode.coordinator_load_in_progress
+        (partition,) = wire.ask(request(8, version, **named, **placed)).topics[0].partitions
+        assert partition.error_code == ErrorCode.coordinator_load_in_progress
         for topics in ({}, {"topics": None}):
-            found = wire.ask(request(9, version, **named, **asked, **topics))
-            (group,) = found.groups if version >= 8 else (found,)
+            answer = wire.ask(request(9, version, **named, **asked, **topics))
+            (group,) = answer.groups if version >= 8 else (answer,)
             assert group.error_code == ErrorCode.coordinator_load_in_progress
         closed.error = None
         opened(served)
-        found = wire.ask(request(9, version, **named, **asked))
-        (group,) = found.groups if version >= 8 else (found,)
+        answer = wire.ask(request(9, version, **named, **asked))
+        (group,) = answer.groups if version >= 8 else (answer,)
         assert (group.error_code, group.topics[0].partitions[0].committed_offset) == (ErrorCode.none, 4)
 
 
@@ -185,9 +185,9 @@ def test_operators_are_told(closed: Closed) -> None:
         ServedLake(closed.lake, watch=Watch(ServeSection(metrics=f"127.0.0.1:{port}"))),
         urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=10) as answer,
     ):
-        told = json.load(answer)
-    assert told["status"] == "degraded"
-    assert told["reasons"] == [f"Topic {ORDERS} can't be opened: {AWAY}"]
+        health = json.load(answer)
+    assert health["status"] == "degraded"
+    assert health["reasons"] == [f"Topic {ORDERS} can't be opened: {AWAY}"]
 
 
 @contextmanager
@@ -211,17 +211,17 @@ def next_offset(consumer: Consumer) -> int | None:
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_new_member_gets_partitions_once_topic_opens(closed: Closed, served: ServedLake, protocol: str) -> None:
     with consuming(served.port, **{"group.protocol": protocol}) as consumer:
-        told, until = [], time.monotonic() + 2.0
+        reported, until = [], time.monotonic() + 2.0
         while time.monotonic() < until:
             message = consumer.poll(0.1)
-            told += [] if message is None else [message.error()]
+            reported += [] if message is None else [message.error()]
         closed.error = None
         began = time.monotonic()
         while (message := consumer.poll(SECONDS)) is not None and message.error() is not None:
-            told.append(message.error())
+            reported.append(message.error())
         assert message is not None
         assert message.offset() == 0
-        assert len(told) <= 1, "librdkafka says once that there is no such topic, where members assign"
+        assert len(reported) <= 1, "librdkafka says once that there is no such topic, where members assign"
         assert time.monotonic() - began < SECONDS / 2
 
 
@@ -236,7 +236,7 @@ def test_a_classic_member_that_has_partitions_keeps_them(closed: Closed, served:
         until = time.monotonic() + 4.0
         while time.monotonic() < until:
             assert consumer.poll(0.1) is None
-            assert [each.topic for each in consumer.assignment()] == [ORDERS]
+            assert [partition.topic for partition in consumer.assignment()] == [ORDERS]
         assert closed.attempts > 2
         closed.error = None
         consumer.seek(TopicPartition(ORDERS, 0, 3))

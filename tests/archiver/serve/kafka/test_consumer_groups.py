@@ -67,14 +67,14 @@ def commit(wire: Wire, *, version: int = 9, **changes: Any) -> ErrorCode:
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_a_member_joins_goes_on_and_leaves(wire: Wire, endpoint: ServedLake, version: int) -> None:
-    told = join(wire, "a", version=version)
-    assert (told.error_code, told.member_id, told.member_epoch) == (OK, "a", 1)
-    assert told.heartbeat_interval == timedelta(seconds=5)
-    (given,) = told.assignment.topic_partitions
+    answer = join(wire, "a", version=version)
+    assert (answer.error_code, answer.member_id, answer.member_epoch) == (OK, "a", 1)
+    assert answer.heartbeat_interval == timedelta(seconds=5)
+    (given,) = answer.assignment.topic_partitions
     assert (given.topic_id, given.partitions) == (endpoint.topics.open[0].topic_id, (0,))
-    assert beat(wire, "a", 1, version=version).assignment == told.assignment, "until it says that it knows"
-    known = {"topic_id": given.topic_id, "partitions": (0,)}
-    assert beat(wire, "a", 1, version=version, **known).assignment is None
+    assert beat(wire, "a", 1, version=version).assignment == answer.assignment, "until it says that it knows"
+    owned = {"topic_id": given.topic_id, "partitions": (0,)}
+    assert beat(wire, "a", 1, version=version, **owned).assignment is None
     assert beat(wire, "a", 1, version=version).assignment is None
     assert beat(wire, "a", -1, version=version).member_epoch == -1
     assert beat(wire, "a", 1, version=version).error_code == ErrorCode.unknown_member_id
@@ -84,8 +84,8 @@ def test_a_pattern_is_read_and_a_wrong_one_refused(wire: Wire) -> None:
     refused = join(wire, "a", subscribed_topic_names=None, subscribed_topic_regex="(")
     assert refused.error_code == ErrorCode.invalid_regular_expression
     assert "(" in refused.error_message
-    told = join(wire, "a", subscribed_topic_names=None, subscribed_topic_regex="ord.*")
-    assert len(told.assignment.topic_partitions) == 1
+    answer = join(wire, "a", subscribed_topic_names=None, subscribed_topic_regex="ord.*")
+    assert len(answer.assignment.topic_partitions) == 1
 
 
 def test_tools_see_the_group_with_its_protocol(wire: Wire) -> None:
@@ -116,8 +116,10 @@ def test_offsets_are_for_members_at_their_epoch(wire: Wire) -> None:
 
     def fetch(member: str | None, epoch: int) -> Any:
         asked = request(9, 9, group_id="g", name=ORDERS, partition_indexes=(0,), member_id=member, member_epoch=epoch)
-        (told,) = wire.ask(asked).groups
-        return told.error_code, [partition.committed_offset for topic in told.topics for partition in topic.partitions]
+        (group,) = wire.ask(asked).groups
+        return group.error_code, [
+            partition.committed_offset for topic in group.topics for partition in topic.partitions
+        ]
 
     assert fetch("a", 1) == fetch(None, -1) == (OK, [3])
     assert fetch("a", 2) == (ErrorCode.stale_member_epoch, [-1])
@@ -144,12 +146,12 @@ def test_a_group_with_members_keeps_its_protocol(wire: Wire) -> None:
     join(wire, "a")
     assert classic().error_code == ErrorCode.inconsistent_group_protocol
     beat(wire, "a", -1)
-    told = classic()
-    assert told.error_code == ErrorCode.member_id_required
-    assert classic(told.member_id).error_code == OK
+    answer = classic()
+    assert answer.error_code == ErrorCode.member_id_required
+    assert classic(answer.member_id).error_code == OK
     refused = join(wire, "a")
     assert refused.error_code == ErrorCode.group_id_not_found
     assert "classic" in refused.error_message
-    left = wire.ask(request(13, 5, group_id="g", member_id=told.member_id, group_instance_id=None))
+    left = wire.ask(request(13, 5, group_id="g", member_id=answer.member_id, group_instance_id=None))
     assert left.members[0].error_code == OK
     assert join(wire, "a").error_code == OK

@@ -21,7 +21,7 @@ A, B, C = ("orders", 0), ("orders", 1), ("users", 0)
 
 
 def wanted(*places: PartitionKey, offset: int = 0) -> OrderedDict[PartitionKey, FetchPosition]:
-    return OrderedDict((place, FetchPosition(offset, 100)) for place in places)
+    return OrderedDict((partition, FetchPosition(offset, 100)) for partition in places)
 
 
 def begun(found: SessionFetch | ErrorCode) -> SessionFetch:
@@ -31,12 +31,12 @@ def begun(found: SessionFetch | ErrorCode) -> SessionFetch:
 
 def opened(*places: PartitionKey) -> tuple[FetchSessions, int]:
     sessions = FetchSessions()
-    found = begun(sessions.begin(0, INITIAL, by_id=False, positions=wanted(*places)))
-    assert found.session_id > 0
-    assert not found.is_incremental
-    for place in places:
-        assert found.includes(place, (10, 0), has_news=False), "the first answer tells everything"
-    return sessions, found.session_id
+    session = begun(sessions.begin(0, INITIAL, by_id=False, positions=wanted(*places)))
+    assert session.session_id > 0
+    assert not session.is_incremental
+    for partition in places:
+        assert session.includes(partition, (10, 0), has_news=False), "the first answer tells everything"
+    return sessions, session.session_id
 
 
 def test_no_session_is_opened_that_nobody_asked_for() -> None:
@@ -47,21 +47,21 @@ def test_no_session_is_opened_that_nobody_asked_for() -> None:
 
 def test_an_incremental_request_goes_on_with_what_is_known() -> None:
     sessions, number = opened(A, B)
-    found = begun(sessions.begin(number, 1, by_id=False, positions=wanted(B, C, offset=7), forgotten=[A]))
-    assert list(found.partitions) == [B, C]
-    assert [partition.offset for partition in found.partitions.values()] == [7, 7]
-    assert found.is_incremental
-    assert not found.includes(B, (10, 0), has_news=False), "as it was told"
-    assert found.includes(B, (11, 0), has_news=False), "the high watermark moved"
-    assert not found.includes(B, (11, 0), has_news=False)
-    assert found.includes(C, (3, 0), has_news=False), "never told before"
-    assert found.includes(C, (3, 0), has_news=True)
+    session = begun(sessions.begin(number, 1, by_id=False, positions=wanted(B, C, offset=7), forgotten=[A]))
+    assert list(session.partitions) == [B, C]
+    assert [partition.offset for partition in session.partitions.values()] == [7, 7]
+    assert session.is_incremental
+    assert not session.includes(B, (10, 0), has_news=False), "as it was told"
+    assert session.includes(B, (11, 0), has_news=False), "the high watermark moved"
+    assert not session.includes(B, (11, 0), has_news=False)
+    assert session.includes(C, (3, 0), has_news=False), "never told before"
+    assert session.includes(C, (3, 0), has_news=True)
 
 
 def test_who_was_served_waits_behind_the_others() -> None:
     sessions, number = opened(A, B, C)
-    found = begun(sessions.begin(number, 1, by_id=False, positions=wanted()))
-    found.includes(A, (10, 0), has_news=True)
+    session = begun(sessions.begin(number, 1, by_id=False, positions=wanted()))
+    session.includes(A, (10, 0), has_news=True)
     assert list(begun(sessions.begin(number, 2, by_id=False, positions=wanted())).partitions) == [B, C, A]
 
 
@@ -105,15 +105,15 @@ MANY: list[PartitionKey] = [("orders", number) for number in range(_MOST_PARTITI
 
 def test_partitions_beyond_a_session_are_fetched_without_one() -> None:
     sessions = FetchSessions()
-    found = begun(sessions.begin(0, INITIAL, by_id=False, positions=wanted(*MANY, C)))
-    assert (found.session_id, found.is_incremental) == (0, False)
-    assert list(found.partitions) == [*MANY, C]
+    session = begun(sessions.begin(0, INITIAL, by_id=False, positions=wanted(*MANY, C)))
+    assert (session.session_id, session.is_incremental) == (0, False)
+    assert list(session.partitions) == [*MANY, C]
 
 
 def test_a_session_that_grows_too_large_ends() -> None:
     sessions, number = opened(*MANY)
-    found = begun(sessions.begin(number, 1, by_id=False, positions=wanted(C), forgotten=[A]))
-    assert list(found.partitions) == [*MANY[1:], C], "one comes, one goes"
+    session = begun(sessions.begin(number, 1, by_id=False, positions=wanted(C), forgotten=[A]))
+    assert list(session.partitions) == [*MANY[1:], C], "one comes, one goes"
     again = sessions.begin(number, 2, by_id=False, positions=wanted(A))
     assert again == ErrorCode.fetch_session_id_not_found, "its client sends everything next"
     assert sessions.begin(number, 3, by_id=False, positions=wanted()) == ErrorCode.fetch_session_id_not_found

@@ -48,9 +48,9 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def fetch(wire: Wire, offset: int, **changes: Any) -> Any:
-    found = whole(wire, offset, **changes)
-    assert found.error_code == ErrorCode.none
-    return found.responses[0].partitions[0]
+    answer = whole(wire, offset, **changes)
+    assert answer.error_code == ErrorCode.none
+    return answer.responses[0].partitions[0]
 
 
 def whole(wire: Wire, offset: int, **changes: Any) -> Any:
@@ -76,20 +76,20 @@ def read_all(wire: Wire, **changes: Any) -> list[int]:
     seen: list[int] = []
     position = 0
     while True:
-        found = fetch(wire, position, **changes)
-        assert found.error_code == ErrorCode.none
-        if not found.records:
-            assert position == found.high_watermark
+        partition = fetch(wire, position, **changes)
+        assert partition.error_code == ErrorCode.none
+        if not partition.records:
+            assert position == partition.high_watermark
             return seen
-        for batch in split(found.records):
+        for batch in split(partition.records):
             seen += offsets_in(batch, position)
             position = last_of(batch) + 1
 
 
 def offsets_in(batch: bytes, position: int) -> list[int]:
     is_control = struct.unpack_from(">h", batch, 21)[0] & 0x20
-    found = [] if is_control else records_in(batch).column("offset").to_pylist()
-    return [each for each in found if each >= position]
+    offsets = [] if is_control else records_in(batch).column("offset").to_pylist()
+    return [offset for offset in offsets if offset >= position]
 
 
 def last_of(batch: bytes) -> int:
@@ -98,9 +98,9 @@ def last_of(batch: bytes) -> int:
 
 def test_all_records_come_in_whole_batches_as_they_were(lake: Lake) -> None:
     with served(lake) as (_, wire):
-        found = fetch(wire, 0)
-        assert split(found.records) == BATCHES
-        assert (found.high_watermark, found.last_stable_offset, found.log_start_offset) == (END, END, 0)
+        partition = fetch(wire, 0)
+        assert split(partition.records) == BATCHES
+        assert (partition.high_watermark, partition.last_stable_offset, partition.log_start_offset) == (END, END, 0)
         assert last_of(fetch(wire, 5 * COUNT).records) == END - 1, "offsets without records can be stepped over"
         assert fetch(wire, END).records == b""
 
@@ -167,18 +167,18 @@ def test_records_retired_during_a_fetch_are_out_of_range(tmp_path: Path) -> None
     with served(lake, interval=3600.0) as (_, wire):
         lake.retire(150)
         for _ in range(2):
-            found = fetch(wire, 60)
-            assert (found.error_code, found.records) == (ErrorCode.offset_out_of_range, b"")
-        found = fetch(wire, 150)
-        assert (found.error_code, found.log_start_offset) == (ErrorCode.none, 150)
-        assert split(found.records)[0] == BATCHES[30]
+            partition = fetch(wire, 60)
+            assert (partition.error_code, partition.records) == (ErrorCode.offset_out_of_range, b"")
+        partition = fetch(wire, 150)
+        assert (partition.error_code, partition.log_start_offset) == (ErrorCode.none, 150)
+        assert split(partition.records)[0] == BATCHES[30]
 
 
 def test_offsets_before_the_first_record(tmp_path: Path) -> None:
     late = archived(tmp_path / "lake", BATCHES[20], end=110)
     with served(late) as (_, wire):
-        found = fetch(wire, 3)
-        assert (found.error_code, found.log_start_offset) == (ErrorCode.offset_out_of_range, 100)
+        partition = fetch(wire, 3)
+        assert (partition.error_code, partition.log_start_offset) == (ErrorCode.offset_out_of_range, 100)
 
 
 def test_a_begin_that_is_not_known_puts_nobody_out_of_range(tmp_path: Path) -> None:
@@ -251,11 +251,11 @@ def test_a_client_at_the_end_waits_for_the_next_commit(lake: Lake) -> None:
         extended = archived(lake.folder / "more", build([Record(value=b"new")], base_offset=END), end=END + 1)
         timer = threading.Timer(0.2, lambda: add(lake, extended))
         timer.start()
-        found = fetch(wire, END, max_wait=timedelta(seconds=15))
+        partition = fetch(wire, END, max_wait=timedelta(seconds=15))
         timer.join()
         assert time.monotonic() - began < 10
-        assert offsets_in(found.records, 0) == [END]
-        assert found.high_watermark == END + 1
+        assert offsets_in(partition.records, 0) == [END]
+        assert partition.high_watermark == END + 1
 
 
 def add(lake: Lake, other: Lake) -> None:
@@ -272,9 +272,9 @@ def test_readers_go_on_over_a_rewrite_without_a_gap_or_a_repeat(lake: Lake, read
         seen: list[int] = []
         position = 0
         while position < END:
-            found = fetch(wire, position, partition_max_bytes=1_500)
-            assert found.error_code == ErrorCode.none
-            for batch in split(found.records):
+            partition = fetch(wire, position, partition_max_bytes=1_500)
+            assert partition.error_code == ErrorCode.none
+            for batch in split(partition.records):
                 seen += offsets_in(batch, position)
                 position = last_of(batch) + 1
             if len(seen) in {50, 100, 150}:
@@ -326,11 +326,11 @@ def test_an_error_is_told_and_skips_nothing(lake: Lake) -> None:
         kept = path.read_bytes()
         path.write_bytes(b"not Parquet")
         position = 0
-        while (found := fetch(wire, position)).error_code == ErrorCode.none:
-            assert found.records
-            position = last_of(split(found.records)[-1]) + 1
+        while (partition := fetch(wire, position)).error_code == ErrorCode.none:
+            assert partition.records
+            position = last_of(split(partition.records)[-1]) + 1
         assert 0 < position < 5 * COUNT
-        assert found.error_code in {ErrorCode.unknown_server_error, ErrorCode.kafka_storage_error}
+        assert partition.error_code in {ErrorCode.unknown_server_error, ErrorCode.kafka_storage_error}
         path.write_bytes(kept)
         assert offsets_in(split(fetch(wire, position).records)[0], position)[0] == position
 
@@ -350,10 +350,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("data", HOSTILE.values(), ids=HOSTILE.keys())
 def test_hostile_frames_close_their_connection_and_no_other(lake: Lake, data: bytes) -> None:
-    with served(lake) as (endpoint, other), Wire(endpoint.port) as wire:
+    with served(lake) as (endpoint, other_wire), Wire(endpoint.port) as wire:
         wire.socket.sendall(data)
         assert wire.is_closed()
-        assert read_all(other) == list(range(5 * COUNT))
+        assert read_all(other_wire) == list(range(5 * COUNT))
 
 
 def test_a_frame_that_never_ends_is_given_up(lake: Lake) -> None:
@@ -379,7 +379,7 @@ def test_no_more_clients_than_allowed(lake: Lake) -> None:
 
 
 def test_who_takes_no_answer_is_let_go(lake: Lake) -> None:
-    with served(lake) as (endpoint, other), Wire(endpoint.port) as wire:
+    with served(lake) as (endpoint, other_wire), Wire(endpoint.port) as wire:
         frame = framed(request(1, 12, **wanted(0)), 1)
         wire.socket.settimeout(2)
         with suppress(TimeoutError, ConnectionError):
@@ -388,13 +388,13 @@ def test_who_takes_no_answer_is_let_go(lake: Lake) -> None:
         deadline = time.monotonic() + 15
         while endpoint.server.connections > 1:
             assert time.monotonic() < deadline, "the connection stays"
-            fetch(other, END, max_wait=timedelta(milliseconds=100))
+            fetch(other_wire, END, max_wait=timedelta(milliseconds=100))
 
 
 def test_fetch_of_thousands_of_partitions_yields_turns() -> None:
     asked = request(1, 12, **wanted(0))
     rules = (Rule.parse("User:another", "allow", ("read",), ("*",), ()),)
-    session = Session(mechanisms=None, access_of=lambda one: Access(one, rules), principal=ANONYMOUS)
+    session = Session(mechanisms=None, access_of=lambda principal: Access(principal, rules), principal=ANONYMOUS)
     (topic,) = asked.topics
     partitions = tuple(replace(topic.partitions[0], partition=number) for number in range(5000))
     service: Any = SimpleNamespace(traffic=Traffic(), most_response_bytes=lambda: 1 << 20)

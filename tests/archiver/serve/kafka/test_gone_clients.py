@@ -68,8 +68,8 @@ def test_a_client_that_is_gone_has_no_place(lake: Any, leave: Callable[[Wire], N
         wires = [Wire(endpoint.port) for _ in range(20)]
         for wire in wires:
             wire.send(framed(waiting_fetch(), 1))
-        with Wire(endpoint.port) as other:
-            other.ask(request(3, 12, topics=None))
+        with Wire(endpoint.port) as other_wire:
+            other_wire.ask(request(3, 12, topics=None))
         for wire in wires:
             leave(wire)
         until_alone(endpoint)

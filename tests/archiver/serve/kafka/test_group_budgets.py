@@ -70,8 +70,8 @@ def commit_of(group_id: str, **changes: Any) -> Any:
 
 
 def commit(wire: Wire, group_id: str, **changes: Any) -> ErrorCode:
-    (found,) = wire.ask(commit_of(group_id, **changes)).topics[0].partitions
-    error: ErrorCode = found.error_code
+    (partition,) = wire.ask(commit_of(group_id, **changes)).topics[0].partitions
+    error: ErrorCode = partition.error_code
     return error
 
 
@@ -83,8 +83,8 @@ def refusals(endpoint: ServedLake, budget: str) -> float:
 
 @pytest.mark.parametrize("member_id", ["", "c-0d4bd3b8-6b22-4b8e-9d53-0d2b6e5a0c11", "nobody"])
 def test_joins_of_members_without_an_id_claim_no_group(wire: Wire, nodes: NodesInMemory, member_id: str) -> None:
-    told = {join(wire, f"made-up-{number}", member_id=member_id).error_code for number in range(100)}
-    assert told == {ErrorCode.unknown_member_id if member_id else ErrorCode.member_id_required}
+    errors = {join(wire, f"made-up-{number}", member_id=member_id).error_code for number in range(100)}
+    assert errors == {ErrorCode.unknown_member_id if member_id else ErrorCode.member_id_required}
     assert nodes.claims == {}
     joined = join(wire, "real", member_id=join(wire, "real").member_id)
     assert (joined.error_code, joined.generation_id) == (ErrorCode.none, 1)
@@ -141,9 +141,9 @@ def test_group_commits_do_not_wait_for_a_flooding_client(endpoint: ServedLake, w
     endpoint.call(write_too_much())
     waits = commit_of("g", committed_offset=7)
     wire.send(framed(waits, 1))
-    with Wire(endpoint.port, address="127.0.0.2") as other:
+    with Wire(endpoint.port, address="127.0.0.2") as other_wire:
         began = time.monotonic()
-        assert commit(other, "g", committed_offset=5) == ErrorCode.none
+        assert commit(other_wire, "g", committed_offset=5) == ErrorCode.none
         assert time.monotonic() - began < MOST_WAIT / 2
     wire.socket.settimeout(0.1)
     with pytest.raises(TimeoutError):

@@ -80,8 +80,8 @@ def played(scene: Callable[[Scene], Any]) -> None:
 def test_offsets_expire_seven_days_after_last_use() -> None:
     async def scene(made: Scene) -> None:
         upkeep = made.upkeep()
-        for each in ("idle", "with members", "commits"):
-            await made.committed(each)
+        for group_id in ("idle", "with members", "commits"):
+            await made.committed(group_id)
         await made.coordinator.join("with members", JOINING)
         made.now = 4 * DAY
         await upkeep.look()
@@ -124,11 +124,11 @@ def test_group_active_during_expiry_keeps_its_offsets() -> None:
         await made.committed("joins")
         await made.committed("commits")
         made.now = 8 * DAY
-        found = made.offsets.expired
+        expiry = made.offsets.expired
 
         def expired(age: float) -> tuple[str, ...]:
-            groups = found(age)
-            made.offsets.expired = found  # type: ignore[method-assign]
+            groups = expiry(age)
+            made.offsets.expired = expiry  # type: ignore[method-assign]
             made.offsets.commit("commits", OFFSETS)
             return groups
 
@@ -178,10 +178,10 @@ def test_a_registry_that_is_away_is_asked_again() -> None:
 
 def test_groups_of_other_nodes_are_theirs_to_look_after() -> None:
     async def scene(made: Scene) -> None:
-        other = await NodeCluster(
+        other_node = await NodeCluster(
             "c", made.store, NodeAddress(host="h", port=2), beats=Beats(every=0.01, lost_after=60.0)
         ).start()
-        await both_settled(made.cluster, other)
+        await both_settled(made.cluster, other_node)
         upkeep = made.upkeep()
         names = [f"group {number}" for number in range(20)]
         for name in names:
@@ -189,10 +189,10 @@ def test_groups_of_other_nodes_are_theirs_to_look_after() -> None:
             made.store.with_offsets.add(name)
         made.now = 8 * DAY
         await upkeep.look()
-        own = other.own.node_id
+        own = other_node.own.node_id
         assert list(made.offsets.groups()) == sorted(
             name for name in names if made.cluster.members.coordinator(name).node_id == own
         )
-        await other.close()
+        await other_node.close()
 
     played(scene)

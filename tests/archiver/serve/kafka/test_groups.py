@@ -46,31 +46,31 @@ def commit(wire: Wire, offset: int, *, version: int = 9, **changes: Any) -> Erro
         "member_id": "",
         "group_instance_id": None,
     }
-    (found,) = wire.ask(request(8, version, **values | changes)).topics[0].partitions
-    error: ErrorCode = found.error_code
+    (partition,) = wire.ask(request(8, version, **values | changes)).topics[0].partitions
+    error: ErrorCode = partition.error_code
     return error
 
 
 def fetched(wire: Wire, *, version: int = 9, **changes: Any) -> Any:
     values = {"group_id": "g", "name": ORDERS, "partition_indexes": (0,), "member_id": None, "member_epoch": -1}
-    told = wire.ask(request(9, version, **values | changes))
-    return told.groups[0] if version >= 8 else told
+    answer = wire.ask(request(9, version, **values | changes))
+    return answer.groups[0] if version >= 8 else answer
 
 
 @pytest.mark.parametrize("version", range(2, 10))
 def test_offsets_by_name(wire: Wire, version: int) -> None:
     assert commit(wire, version, version=version) == ErrorCode.none
-    (found,) = fetched(wire, version=version).topics[0].partitions
-    assert (found.committed_offset, found.metadata) == (version, "note")
+    (partition,) = fetched(wire, version=version).topics[0].partitions
+    assert (partition.committed_offset, partition.metadata) == (version, "note")
     if version >= 6:
-        assert found.committed_leader_epoch == 4
+        assert partition.committed_leader_epoch == 4
 
 
 def test_offsets_by_id(wire: Wire, endpoint: ServedLake) -> None:
     topic_id = endpoint.topics.open[0].topic_id
     assert commit(wire, 7, version=10, topic_id=topic_id) == ErrorCode.none
-    (found,) = fetched(wire, version=10, topic_id=topic_id).topics[0].partitions
-    assert found.committed_offset == 7
+    (partition,) = fetched(wire, version=10, topic_id=topic_id).topics[0].partitions
+    assert partition.committed_offset == 7
     (by_name,) = fetched(wire).topics[0].partitions
     assert by_name.committed_offset == 7
     assert commit(wire, 7, version=10, topic_id=UUID(int=3)) == ErrorCode.unknown_topic_id
@@ -86,23 +86,23 @@ def test_all_offsets_of_a_group(wire: Wire, version: int) -> None:
 
 
 def test_what_was_never_committed_is_no_offset(wire: Wire) -> None:
-    (found,) = fetched(wire, group_id="other").topics[0].partitions
-    assert (found.committed_offset, found.error_code) == (-1, ErrorCode.none)
+    (partition,) = fetched(wire, group_id="other").topics[0].partitions
+    assert (partition.committed_offset, partition.error_code) == (-1, ErrorCode.none)
 
 
 def test_offsets_of_another_topic_of_the_name_do_not_hold(wire: Wire, endpoint: ServedLake) -> None:
     endpoint.offsets.commit("g", {(ORDERS, 0): GroupOffset(topic_id=UUID(int=9), offset=5)})
-    (found,) = fetched(wire).topics[0].partitions
-    assert found.committed_offset == -1
+    (partition,) = fetched(wire).topics[0].partitions
+    assert partition.committed_offset == -1
 
 
 @pytest.mark.parametrize("version", [2, 7, 8, 9])
 def test_offsets_of_unopenable_topics_are_not_none(wire: Wire, endpoint: ServedLake, version: int) -> None:
     """Clients without an offset begin again, or at the end."""
     endpoint.offsets.commit("g", {("away", 0): GroupOffset(topic_id=UUID(int=9), offset=5)})
-    told = fetched(wire, version=version, name="away")
-    assert told.error_code == ErrorCode.coordinator_load_in_progress
-    assert {partition.error_code for topic in told.topics for partition in topic.partitions} <= {
+    answer = fetched(wire, version=version, name="away")
+    assert answer.error_code == ErrorCode.coordinator_load_in_progress
+    assert {partition.error_code for topic in answer.topics for partition in topic.partitions} <= {
         ErrorCode.coordinator_load_in_progress,
         ErrorCode.stale_member_epoch,
     }
@@ -130,13 +130,13 @@ def test_commits_that_cannot_be_are_refused(wire: Wire, changes: dict[str, Any],
 def test_without_a_registry_clients_are_told_to_try_again(wire: Wire, endpoint: ServedLake) -> None:
     endpoint.offsets.error = StorageUnavailable("the registry is away")
     assert commit(wire, 1) == ErrorCode.coordinator_not_available
-    told = fetched(wire)
-    assert told.error_code == ErrorCode.coordinator_load_in_progress
-    (found,) = told.topics[0].partitions
-    assert found.error_code == ErrorCode.stale_member_epoch, "librdkafka asks again for what is named so only"
+    answer = fetched(wire)
+    assert answer.error_code == ErrorCode.coordinator_load_in_progress
+    (partition,) = answer.topics[0].partitions
+    assert partition.error_code == ErrorCode.stale_member_epoch, "librdkafka asks again for what is named so only"
     assert fetched(wire, version=8).topics == ()
-    (found,) = fetched(wire, version=7).topics[0].partitions
-    assert (found.error_code, found.committed_offset) == (ErrorCode.coordinator_load_in_progress, -1)
+    (partition,) = fetched(wire, version=7).topics[0].partitions
+    assert (partition.error_code, partition.committed_offset) == (ErrorCode.coordinator_load_in_progress, -1)
     assert wire.ask(request(16, 5)).error_code == ErrorCode.coordinator_not_available
     endpoint.offsets.error = None
     assert commit(wire, 1) == ErrorCode.none
@@ -148,19 +148,24 @@ def test_tools_list_describe_and_delete(wire: Wire) -> None:
     (listed,) = wire.ask(request(16, 5, states_filter=(), types_filter=())).groups
     assert (listed.group_id, listed.group_state, listed.group_type) == ("g", "Empty", "Classic")
     assert wire.ask(request(16, 5, states_filter=("stable",), types_filter=())).groups == ()
-    known, unknown = wire.ask(request(15, 6, groups=("g", "other"))).groups
-    assert (known.group_state, unknown.group_state) == ("Empty", "Dead")
+    existing, unknown = wire.ask(request(15, 6, groups=("g", "other"))).groups
+    assert (existing.group_state, unknown.group_state) == ("Empty", "Dead")
     forgotten = wire.ask(request(47, 0, group_id="g", name=ORDERS, partition_index=0))
     assert forgotten.topics[0].partitions[0].error_code == ErrorCode.none
     assert fetched(wire).topics[0].partitions[0].committed_offset == -1
     commit(wire, 1)
-    told = wire.ask(request(42, 2, groups_names=("g", "other"))).results
-    assert [each.error_code for each in told] == [ErrorCode.none, ErrorCode.group_id_not_found]
+    results = wire.ask(request(42, 2, groups_names=("g", "other"))).results
+    assert [result.error_code for result in results] == [ErrorCode.none, ErrorCode.group_id_not_found]
 
 
 def test_this_node_coordinates_groups_and_nothing_else(wire: Wire, endpoint: ServedLake) -> None:
-    (found,) = wire.ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
-    assert (found.key, found.node_id, found.port, found.error_code) == ("g", 1, endpoint.port, ErrorCode.none)
+    (coordinator,) = wire.ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
+    assert (coordinator.key, coordinator.node_id, coordinator.port, coordinator.error_code) == (
+        "g",
+        1,
+        endpoint.port,
+        ErrorCode.none,
+    )
     assert wire.ask(request(10, 0)).port == endpoint.port
     (refused,) = wire.ask(request(10, 6, key_type=1, coordinator_keys=("t",))).coordinators
     assert refused.error_code == ErrorCode.transactional_id_authorization_failed
@@ -182,9 +187,9 @@ def join(wire: Wire, member_id: str) -> Any:
 
 
 def member(wire: Wire, found: list[Any]) -> None:
-    told = join(wire, "")
-    assert told.error_code == ErrorCode.member_id_required
-    joined = join(wire, told.member_id)
+    answer = join(wire, "")
+    assert answer.error_code == ErrorCode.member_id_required
+    joined = join(wire, answer.member_id)
     assert joined.error_code == ErrorCode.none
     asked = request(
         14,
@@ -201,20 +206,20 @@ def member(wire: Wire, found: list[Any]) -> None:
 
 
 def test_members_wait_for_each_other(endpoint: ServedLake, wire: Wire) -> None:
-    found: list[Any] = []
-    with Wire(endpoint.port) as other:
-        threads = [threading.Thread(target=member, args=(each, found)) for each in (wire, other)]
+    answers: list[Any] = []
+    with Wire(endpoint.port) as other_wire:
+        threads = [threading.Thread(target=member, args=(client, answers)) for client in (wire, other_wire)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(20)
-    assert len(found) == 2
-    assert {synced.error_code for _, synced in found} == {ErrorCode.none}
-    assert {joined.generation_id for joined, _ in found} == {1}
-    assert sum(bool(joined.members) for joined, _ in found) == 1
+    assert len(answers) == 2
+    assert {synced.error_code for _, synced in answers} == {ErrorCode.none}
+    assert {joined.generation_id for joined, _ in answers} == {1}
+    assert sum(bool(joined.members) for joined, _ in answers) == 1
     (described,) = wire.ask(request(15, 6, groups=("g",))).groups
     assert (described.group_state, len(described.members)) == ("Stable", 2)
-    joined = found[0][0]
+    joined = answers[0][0]
     member_of = {"member_id": joined.member_id, "generation_id_or_member_epoch": 1}
     assert commit(wire, 4) == ErrorCode.unknown_member_id, "a stranger, while others read"
     assert commit(wire, 4, **member_of) == ErrorCode.none
@@ -234,8 +239,8 @@ def test_an_id_that_no_group_can_have_is_refused_for_good(wire: Wire, endpoint: 
     assert fetched(wire, version=9, group_id=group_id).error_code == refused
     assert wire.ask(request(12, 4, group_id=group_id, member_id="m")).error_code == refused
     assert wire.ask(request(42, 2, groups_names=(group_id,))).results[0].error_code == refused
-    (found,) = wire.ask(request(10, 4, key_type=0, coordinator_keys=(group_id,))).coordinators
-    assert found.error_code == refused
+    (coordinator,) = wire.ask(request(10, 4, key_type=0, coordinator_keys=(group_id,))).coordinators
+    assert coordinator.error_code == refused
     assert endpoint.cluster.groups == 0
 
 

@@ -135,32 +135,32 @@ def asked(endpoint: ServedLake, api_key: int, version: int, *, topic: str = "ord
 def found_in(message: Any) -> Iterator[Any]:
     for name in message.__dataclass_fields__:
         value = getattr(message, name)
-        for each in value if isinstance(value, tuple) else (value,):
-            if hasattr(each, "__dataclass_fields__"):
-                yield from found_in(each)
+        for item in value if isinstance(value, tuple) else (value,):
+            if hasattr(item, "__dataclass_fields__"):
+                yield from found_in(item)
             else:
-                yield each
+                yield item
 
 
 def errors_in(message: Any) -> set[ErrorCode]:
-    return {each for each in found_in(message) if isinstance(each, ErrorCode)} - {ErrorCode.none}
+    return {item for item in found_in(message) if isinstance(item, ErrorCode)} - {ErrorCode.none}
 
 
 def test_every_api_says_who_may_ask_for_what() -> None:
     assert set(STATED) == set(APIS), "say in STATED what a principal without rights is told"
     assert all(api.guard.__doc__ for api in APIS.values())
-    assert {key for key, told in STATED.items() if key in BEFORE_AUTHENTICATION} == {17, 18, 36}
+    assert {key for key, stated in STATED.items() if key in BEFORE_AUTHENTICATION} == {17, 18, 36}
 
 
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS)
 def test_without_a_right_nothing_is_told(endpoint: ServedLake, alice: Wire, api_key: int, version: int) -> None:
-    told = alice.ask(asked(endpoint, api_key, version))
+    answer = alice.ask(asked(endpoint, api_key, version))
     stated = STATED[api_key]
     if stated is FOR_ANYBODY:
         return
-    assert errors_in(told) == ({stated} if stated else set())
-    assert b"secret" not in repr(told).encode()
-    assert endpoint.topics.open[0].topic_id not in set(found_in(told)) or (api_key, version) in BY_ID
+    assert errors_in(answer) == ({stated} if stated else set())
+    assert b"secret" not in repr(answer).encode()
+    assert endpoint.topics.open[0].topic_id not in set(found_in(answer)) or (api_key, version) in BY_ID
 
 
 @pytest.mark.parametrize(("api_key", "version"), [each for each in VERSIONS if each not in BY_ID])
@@ -169,9 +169,9 @@ def test_what_may_not_be_seen_is_as_what_is_not_there(
 ) -> None:
     if STATED[api_key] is FOR_ANYBODY:
         return
-    there = alice.ask(asked(endpoint, api_key, version))
+    hidden = alice.ask(asked(endpoint, api_key, version))
     nowhere = alice.ask(asked(endpoint, api_key, version, topic="oRdErS"))
-    assert repr(there) == repr(nowhere).replace("oRdErS", "orders")
+    assert repr(hidden) == repr(nowhere).replace("oRdErS", "orders")
 
 
 @pytest.mark.parametrize(("api_key", "version"), VERSIONS)
@@ -194,8 +194,8 @@ def test_pages_of_all_topics_leave_out_what_may_not_be_seen(alice: Wire, bob: Wi
 
 def test_an_id_tells_no_name(endpoint: ServedLake, alice: Wire) -> None:
     topic_id = endpoint.topics.open[0].topic_id
-    (told,) = alice.ask(request(3, 12, topic_id=topic_id, name=None)).topics
-    assert (told.error_code, told.name, told.topic_id) == (NO_TOPIC, None, topic_id)
+    (topic,) = alice.ask(request(3, 12, topic_id=topic_id, name=None)).topics
+    assert (topic.error_code, topic.name, topic.topic_id) == (NO_TOPIC, None, topic_id)
 
 
 def test_groups_of_others_are_not_listed(endpoint: ServedLake, alice: Wire, bob: Wire) -> None:
@@ -206,18 +206,18 @@ def test_groups_of_others_are_not_listed(endpoint: ServedLake, alice: Wire, bob:
         {group.group_id for group in wire.ask(request(16, 4, states_filter=())).groups} for wire in (alice, bob)
     )
     assert {"mine-1", "theirs"} <= every
-    assert seen == {each for each in every if each.startswith("mine-")}, "the tests beside make groups, too"
+    assert seen == {group_id for group_id in every if group_id.startswith("mine-")}, "the tests beside make groups, too"
 
 
 @pytest.mark.parametrize("version", [v for key, v in VERSIONS if key == 9])
 def test_offsets_of_topics_that_may_not_be_seen(endpoint: ServedLake, alice: Wire, bob: Wire, version: int) -> None:
     assert not errors_in(bob.ask(asked(endpoint, 8, 2, group="mine-1")))
-    told = alice.ask(asked(endpoint, 9, version, group="mine-1"))
-    assert errors_in(told) == {NO_TOPIC}
+    answer = alice.ask(asked(endpoint, 9, version, group="mine-1"))
+    assert errors_in(answer) == {NO_TOPIC}
     if version >= 2:
         everything = {"topics": None, "group_id": "mine-1", "member_id": None, "member_epoch": -1}
-        told = alice.ask(request(9, version, **everything))
-        assert (told.groups[0] if version >= 8 else told).topics == ()
+        answer = alice.ask(request(9, version, **everything))
+        assert (answer.groups[0] if version >= 8 else answer).topics == ()
 
 
 @pytest.mark.parametrize("version", [v for key, v in VERSIONS if key == 8])
@@ -259,19 +259,19 @@ def test_members_get_no_topics_that_they_may_not_see(alice: Wire, bob: Wire) -> 
     (assigned,) = beat(bob, "b", pattern=".*").assignment.topic_partitions
     assert assigned.partitions == (0,)
     asked_for = request(69, 1, group_ids=("mine-4",))
-    (told,) = alice.ask(asked_for).groups
-    assert (told.error_code, told.members) == (NO_TOPIC, ()), "a member reads what alice may not see"
-    (told,) = bob.ask(asked_for).groups
-    assert {member.member_id for member in told.members} == {"a", "b"}
+    (group,) = alice.ask(asked_for).groups
+    assert (group.error_code, group.members) == (NO_TOPIC, ()), "a member reads what alice may not see"
+    (group,) = bob.ask(asked_for).groups
+    assert {member.member_id for member in group.members} == {"a", "b"}
 
 
 def test_some_of_a_request_is_answered_and_some_refused(alice: Wire) -> None:
     from kio.schema.list_offsets.v7.request import ListOffsetsPartition, ListOffsetsTopic
 
-    one = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
-    asked_for = tuple(ListOffsetsTopic(name=name, partitions=(one,)) for name in ("orders", "mine-none"))
-    told = alice.ask(request(2, 7, topics=asked_for)).topics
-    assert {each.name: each.partitions[0].error_code for each in told} == {
+    partition = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    asked_for = tuple(ListOffsetsTopic(name=name, partitions=(partition,)) for name in ("orders", "mine-none"))
+    topics = alice.ask(request(2, 7, topics=asked_for)).topics
+    assert {topic.name: topic.partitions[0].error_code for topic in topics} == {
         "orders": NO_TOPIC,
         "mine-none": ErrorCode.unknown_topic_or_partition,
     }
@@ -284,6 +284,6 @@ def test_metadata_of_hidden_topic_reveals_no_other_topic(tmp_path: Path) -> None
     with ServedLake(lake, door=GuardedDoor(rules=rules)) as endpoint, Wire(endpoint.port) as wire:
         come_in(wire)
         for version in range(14):
-            told = wire.ask(request(3, version, name="theirs", topic_id=None)).topics
-            assert [(one.name, one.error_code) for one in told] == [("theirs", NO_TOPIC)], version
+            topics = wire.ask(request(3, version, name="theirs", topic_id=None)).topics
+            assert [(entry.name, entry.error_code) for entry in topics] == [("theirs", NO_TOPIC)], version
         assert [topic.name for topic in wire.ask(request(3, 0, topics=())).topics] == ["orders"]

@@ -157,22 +157,22 @@ def test_many_hidden_names_are_refused_in_turns(
     blank = request(api_key, version, **{name: value for name, value in values.items() if not isinstance(value, list)})
     for field, named in values.items():
         if isinstance(named, list):
-            (one,) = getattr(blank, field)
-            changes = {"topic_id": None} if hasattr(one, "topic_id") else {}
-            changes |= {"resource_type": 2} if hasattr(one, "resource_type") else {}
-            blank = replace(blank, **{field: tuple(replace(one, **{key: name}, **changes) for key, name in named)})
+            (element,) = getattr(blank, field)
+            changes = {"topic_id": None} if hasattr(element, "topic_id") else {}
+            changes |= {"resource_type": 2} if hasattr(element, "resource_type") else {}
+            blank = replace(blank, **{field: tuple(replace(element, **{key: name}, **changes) for key, name in named)})
     with poor_client(tmp_path) as (endpoint, wire):
         wire.send(framed(blank, 1))
         began = time.monotonic()
-        with Wire(endpoint.port) as other:
-            come_in(other)
+        with Wire(endpoint.port) as other_wire:
+            come_in(other_wire)
             assert time.monotonic() - began < MOST_SECONDS * crowd()
         assert len(wire.receive()) > len(NAMES)
 
 
 def test_a_name_is_answered_once(tmp_path: Path) -> None:
-    one = metadata().topics[0]
-    asked = replace(metadata(), topics=(one,) * 40_000)
+    entry = metadata().topics[0]
+    asked = replace(metadata(), topics=(entry,) * 40_000)
     with ServedLake(lake(tmp_path)) as endpoint, Wire(endpoint.port) as wire:
         assert [topic.name for topic in wire.ask(asked).topics] == ["orders"]
         groups = request(15, 5, groups=("g",) * 10_000)
@@ -187,8 +187,8 @@ def test_partition_named_twice_has_no_offset(tmp_path: Path) -> None:
     (topic,) = asked.topics
     twice = replace(asked, topics=(replace(topic, partitions=topic.partitions * 2),))
     with ServedLake(lake(tmp_path)) as endpoint, Wire(endpoint.port) as wire:
-        (told,) = wire.ask(twice).topics
-        assert [partition.error_code for partition in told.partitions] == [ErrorCode.invalid_request] * 2
+        (result,) = wire.ask(twice).topics
+        assert [partition.error_code for partition in result.partitions] == [ErrorCode.invalid_request] * 2
 
 
 def test_long_requests_leave_turns_to_other_clients(tmp_path: Path) -> None:
@@ -294,6 +294,6 @@ def test_wrong_frames_cost_few_lines(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 def test_metadata_v0_shows_nothing_without_rights(tmp_path: Path) -> None:
     with poor_client(tmp_path) as (_, wire):
-        told = wire.ask(request(3, 0, name="orders"))
-        assert [topic.error_code for topic in told.topics] == [ErrorCode.topic_authorization_failed]
-        assert told.brokers
+        answer = wire.ask(request(3, 0, name="orders"))
+        assert [topic.error_code for topic in answer.topics] == [ErrorCode.topic_authorization_failed]
+        assert answer.brokers

@@ -56,8 +56,8 @@ class Loads:
 
 
 def fetch(wire: Wire, *offsets: tuple[int, int], **changes: Any) -> Any:
-    one = request(1, 12, topic=ORDERS, **_VALUES | changes)
-    topic = one.topics[0]
+    asked = request(1, 12, topic=ORDERS, **_VALUES | changes)
+    topic = asked.topics[0]
     partitions = tuple(
         type(topic.partitions[0])(
             partition=partition,
@@ -69,7 +69,7 @@ def fetch(wire: Wire, *offsets: tuple[int, int], **changes: Any) -> Any:
         )
         for partition, offset in offsets
     )
-    return wire.ask(replace(one, topics=(replace(topic, partitions=partitions),))).responses[0].partitions
+    return wire.ask(replace(asked, topics=(replace(topic, partitions=partitions),))).responses[0].partitions
 
 
 _VALUES: dict[str, Any] = {
@@ -108,10 +108,10 @@ def test_partitions_ahead_share_a_look_and_block_no_read(lake: Lake) -> None:
         loads = Loads(lake)
         ahead = [(partition, 1000) for partition in range(1, PARTITIONS)]
         began = time.monotonic()
-        found = fetch(wire, (0, 0), *ahead)
+        partitions = fetch(wire, (0, 0), *ahead)
         assert time.monotonic() - began < 5.0
-        assert offsets_in(found[0].records) >= {0}
-        assert {one.error_code for one in found[1:]} == {ErrorCode.offset_not_available}
+        assert offsets_in(partitions[0].records) >= {0}
+        assert {result.error_code for result in partitions[1:]} == {ErrorCode.offset_not_available}
         assert loads.count == 0, "the last look is younger than the interval"
         topic = open_topic(endpoint)
         topic._looked_at -= 30.0
@@ -145,9 +145,9 @@ def test_removed_records_are_served_at_most_one_interval(lake: Lake, tmp_path: P
             seen: set[int] = set()
             position = 0
             while position < END:
-                (found,) = fetch(wire, (0, position), max_bytes=size)
-                seen |= offsets_in(found.records)
-                position = max(offsets_in(found.records), default=position) + 1
+                (partition,) = fetch(wire, (0, position), max_bytes=size)
+                seen |= offsets_in(partition.records)
+                position = max(offsets_in(partition.records), default=position) + 1
             return seen
 
         assert read() == set(range(END))
@@ -155,9 +155,9 @@ def test_removed_records_are_served_at_most_one_interval(lake: Lake, tmp_path: P
         removed_at = time.monotonic()
         while time.monotonic() - removed_at < interval + 1.0:
             began = time.monotonic()
-            (found,) = fetch(wire, (0, 20), max_bytes=size)
+            (partition,) = fetch(wire, (0, 20), max_bytes=size)
             if began - removed_at > interval:
-                assert not offsets_in(found.records) & set(range(20, 40)), began - removed_at
+                assert not offsets_in(partition.records) & set(range(20, 40)), began - removed_at
         assert read() == set(range(20)) | set(range(40, END))
         assert endpoint.reader.hits > 0
 
@@ -295,15 +295,15 @@ def test_there_are_as_many_partitions_as_the_topic_had(
 
         def place(partition: int, time: int) -> int:
             asked = request(2, 8, name=ORDERS, timestamp=time, partition_index=partition)
-            (found,) = wire.ask(asked).topics[0].partitions
-            assert found.error_code == ErrorCode.none
-            offset: int = found.offset
+            (listed,) = wire.ask(asked).topics[0].partitions
+            assert listed.error_code == ErrorCode.none
+            offset: int = listed.offset
             return offset
 
         assert [place(partition, -1) for partition in range(partitions)] == ends
         assert [place(partition, -2) for partition in range(partitions)] == [0, *ends[1:]]
-        found = fetch(wire, *enumerate(ends))
-        assert {(one.error_code, one.records) for one in found} == {(ErrorCode.none, b"")}
+        fetched = fetch(wire, *enumerate(ends))
+        assert {(item.error_code, item.records) for item in fetched} == {(ErrorCode.none, b"")}
 
 
 def test_empty_partitions_appear_and_get_records_at_begin(lake: Lake) -> None:
@@ -319,10 +319,10 @@ def test_empty_partitions_appear_and_get_records_at_begin(lake: Lake) -> None:
             assert time.monotonic() < until
         assert fetch(wire, (1, 7))[0].error_code == ErrorCode.none
         lake.add(ROWS, None, 7, 9, partition=1)
-        while (found := fetch(wire, (1, 7))[0]).high_watermark < 9:
-            assert found.error_code == ErrorCode.none
+        while (partition := fetch(wire, (1, 7))[0]).high_watermark < 9:
+            assert partition.error_code == ErrorCode.none
             assert time.monotonic() < until
-        assert (found.error_code, found.log_start_offset) == (ErrorCode.none, 7)
+        assert (partition.error_code, partition.log_start_offset) == (ErrorCode.none, 7)
 
 
 def _tables(lake: Lake) -> list[pa.Table]:

@@ -95,8 +95,8 @@ def test_a_payer_over_its_budget_waits_and_others_do_not() -> None:
             await settle(1)
         before = done["greedy"]
         assert 50 <= before <= 52, "five seconds are saved up"
-        other = ClientTurns(loop_time, "other")
-        await asyncio.wait_for(other.begin(), 0.1)
+        other_client = ClientTurns(loop_time, "other")
+        await asyncio.wait_for(other_client.begin(), 0.1)
         assert done["greedy"] == before
         began = time.monotonic()
         while done["greedy"] == before:
@@ -165,8 +165,8 @@ def test_long_work_runs_singly_and_fails_at_its_waiter() -> None:
             second.in_thread(fails),
             second.in_thread(lambda: 3),
         ]
-        one, error, three = await asyncio.gather(*works, return_exceptions=True)
-        assert (one, three) == (1, 3)
+        result, error, three = await asyncio.gather(*works, return_exceptions=True)
+        assert (result, three) == (1, 3)
         assert isinstance(error, ValueError)
         loop_time.close()
 
@@ -206,13 +206,13 @@ def test_work_that_outlives_its_connection_keeps_no_long_work(ends_while: str) -
     async def play() -> None:
         work = Work()
         loop_time = LoopTime(clock=work)
-        others = [ClientTurns(loop_time, f"other{number}") for number in range(_LONG_AT_ONCE)]
+        clients = [ClientTurns(loop_time, f"other{number}") for number in range(_LONG_AT_ONCE)]
         first = ClientTurns(loop_time, "a")
         if ends_while == "waiting for the payer":
             await first._begin_long_work()
         elif ends_while == "waiting for a place":
-            for other in others:
-                await other._begin_long_work()
+            for holder in clients:
+                await holder._begin_long_work()
         turns = ClientTurns(loop_time, "a")
 
         async def keeps() -> int:
@@ -228,7 +228,7 @@ def test_work_that_outlives_its_connection_keeps_no_long_work(ends_while: str) -
         await settle()
         assert task.done() is (ends_while == "before")
         turns.end()
-        for client in (first, *others):
+        for client in (first, *clients):
             client.end_long_work()
         assert await asyncio.wait_for(task, 5) == 100
         assert long_work_is_free(loop_time, "a")

@@ -100,7 +100,7 @@ def test_an_answer_with_many_elements_is_encoded_in_a_thread(partitions: int, is
         loop_time = LoopTime(clock=lambda: 0.0)
         turns = ClientTurns(loop_time, "a")
         request: Any = SimpleNamespace(client=SimpleNamespace(turns=turns))
-        told = [
+        elements = [
             {
                 "partition_index": number,
                 "committed_offset": number,
@@ -110,8 +110,8 @@ def test_an_answer_with_many_elements_is_encoded_in_a_thread(partitions: int, is
             }
             for number in range(partitions)
         ]
-        found = {"topics": [{"name": "orders", "partitions": told}], "error_code": 0}
-        frame = await apis._encoded(request, RequestHead(OFFSET_FETCH, 5, 1), found)
+        message = {"topics": [{"name": "orders", "partitions": elements}], "error_code": 0}
+        frame = await apis._encoded(request, RequestHead(OFFSET_FETCH, 5, 1), message)
         has_thread = loop_time._thread is not None
         loop_time.close()
         return frame, has_thread

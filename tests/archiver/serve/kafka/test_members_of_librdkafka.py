@@ -35,7 +35,7 @@ def settled(*nodes: ServedLake) -> None:
 
 
 def moves_with_another(group: str) -> bool:
-    nodes = tuple(Node(node_id=each, host="127.0.0.1", port=1) for each in (1, 2))
+    nodes = tuple(Node(node_id=node_id, host="127.0.0.1", port=1) for node_id in (1, 2))
     return Members(number=1, nodes=nodes).coordinator(group).node_id == nodes[1].node_id
 
 
@@ -94,8 +94,8 @@ def test_member_with_offsets_unreadable_at_first_resumes(tmp_path: Path, protoco
 def placed(consumer: Consumer, group: str, served: ServedLake) -> None:
     topic_id = served.topics.open[0].topic_id
     served.offsets.commit(group, {(ORDERS, 0): GroupOffset(topic_id=topic_id, offset=4)})
-    (told,) = consumer.committed([TopicPartition(ORDERS, 0)], SECONDS)
-    assert told.offset == 4
+    (position,) = consumer.committed([TopicPartition(ORDERS, 0)], SECONDS)
+    assert position.offset == 4
 
 
 def test_offset_request_moves_on_from_an_isolated_node(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ def test_offset_request_moves_on_from_an_isolated_node(tmp_path: Path) -> None:
     lake, store, offsets = archived(tmp_path / "lake", ROWS, end=10), NodesInMemory(), OffsetsInMemory()
     lines, beats = (Line(store), Line(store)), Beats(every=0.05, lost_after=0.5)
     options: dict[str, Any] = {"offsets": offsets, "beats": beats}
-    with ServedLake(lake, nodes=lines[0], **options) as one, ServedLake(lake, nodes=lines[1], **options) as other:
-        nodes = (one, other)
+    with ServedLake(lake, nodes=lines[0], **options) as first, ServedLake(lake, nodes=lines[1], **options) as second:
+        nodes = (first, second)
         settled(*nodes)
-        coordinator = one.cluster.members.coordinator("g").node_id - 1
+        coordinator = first.cluster.members.coordinator("g").node_id - 1
         with consuming(nodes[1 - coordinator].port) as consumer:
             placed(consumer, "g", nodes[coordinator])
             lines[coordinator].is_away = True
@@ -118,11 +118,11 @@ def test_offset_request_moves_on_from_an_isolated_node(tmp_path: Path) -> None:
 def test_offset_request_moves_on_from_a_past_coordinator(tmp_path: Path) -> None:
     lake = archived(tmp_path / "lake", ROWS, end=10)
     shared: dict[str, Any] = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()}
-    group = next(each for each in map(str, range(99)) if moves_with_another(each))
+    group = next(group_id for group_id in map(str, range(99)) if moves_with_another(group_id))
     with ServedLake(lake, **shared) as served, consuming(served.port, **{"group.id": group}) as consumer:
         placed(consumer, group, served)
-        with ServedLake(lake, **shared) as other:
-            settled(served, other)
+        with ServedLake(lake, **shared) as second:
+            settled(served, second)
             consumer.assign([TopicPartition(ORDERS, 0)])
             assert first_offset(consumer) == 4
 
@@ -146,18 +146,18 @@ class LateStart:
 )
 def test_late_answer_of_an_old_assignment_moves_no_offset(tmp_path: Path) -> None:
     lake = archived(tmp_path / "lake", ROWS, end=10)
-    place = [TopicPartition(ORDERS, 0)]
+    partitions = [TopicPartition(ORDERS, 0)]
     with ServedLake(lake) as served, consuming(served.port) as consumer:
         late = LateStart(served)
-        consumer.assign(place)
+        consumer.assign(partitions)
         assert late.is_asked.wait(SECONDS)
         consumer.unassign()
         topic_id = served.topics.open[0].topic_id
         served.offsets.commit("g", {(ORDERS, 0): GroupOffset(topic_id=topic_id, offset=5)})
-        consumer.assign(place)
-        (told,) = consumer.committed(place, SECONDS)
-        if told.offset != 5:
-            raise ValueError(told)
+        consumer.assign(partitions)
+        (position,) = consumer.committed(partitions, SECONDS)
+        if position.offset != 5:
+            raise ValueError(position)
         late.released.set()
         got = [message.offset() for message in consumer.consume(10, 3.0) if message.error() is None]
         assert min(got) == 5

@@ -51,9 +51,9 @@ class Client:
 @pytest.mark.parametrize("takes", [120_000, 200_000, 400_000, 600_000])
 def test_fast_client_has_records_most_of_the_time(takes: int) -> None:
     alone, spread = Client(takes, pauses=None), Client(takes)
-    for each in (alone, spread):
-        each.run(30.0)
-        each.run(60.0)
+    for client in (alone, spread):
+        client.run(30.0)
+        client.run(60.0)
     assert alone.idle > 5.0
     assert spread.idle < alone.idle / 2
     assert spread.read > alone.read

@@ -76,10 +76,10 @@ def test_the_next_one_goes_on_when_the_oldest_is_done() -> None:
 def test_payer_gets_a_quarter_and_oldest_request_proceeds() -> None:
     async def play() -> None:
         memory = RequestMemory(400)
-        with memory.hold("slow") as oldest, memory.hold("slow") as next_one, memory.hold("other") as other:
+        with memory.hold("slow") as oldest, memory.hold("slow") as next_one, memory.hold("other") as third:
             await oldest.grow(90)
             waiting = asyncio.ensure_future(next_one.grow(20))
-            await other.grow(200)
+            await third.grow(200)
             await settle()
             assert not waiting.done()
             await oldest.grow(200)
@@ -110,11 +110,11 @@ def test_frames_that_are_only_announced_hold_up_nobody(tmp_path: Path) -> None:
     with served(lake(tmp_path)) as (endpoint, wire):
         endpoint.server._resources.memory._most = 200_000
         idle = [Wire(endpoint.port) for _ in range(5)]
-        for each in idle:
-            each.socket.sendall(struct.pack(">i", 1_000_000) + b"\0\3")
+        for client in idle:
+            client.socket.sendall(struct.pack(">i", 1_000_000) + b"\0\3")
         assert wire.ask(large_commit()).topics[0].partitions[0].error_code == ErrorCode.none
-        for each in idle:
-            each.socket.close()
+        for client in idle:
+            client.socket.close()
 
 
 def test_room_is_held_until_the_request_is_answered(tmp_path: Path) -> None:
@@ -162,20 +162,20 @@ def test_freed_room_wakes_only_requests_that_fit() -> None:
             await oldest.grow(100)
             with ExitStack() as holders:
                 several = [holders.enter_context(memory.hold("a")) for _ in range(50)]
-                waits = [asyncio.ensure_future(held.grow(50)) for held in several]
-                other = holders.enter_context(memory.hold("b"))
-                await asyncio.wait_for(other.grow(100), 1)
+                waits = [asyncio.ensure_future(waiter.grow(50)) for waiter in several]
+                larger = holders.enter_context(memory.hold("b"))
+                await asyncio.wait_for(larger.grow(100), 1)
                 await settle(1)
                 memory.free(oldest)
                 await settle(1)
                 assert [wait.done() for wait in waits] == [True] * 2 + [False] * 48
                 assert memory.bytes == 200
                 waits[10].cancel()
-                for held, wait in zip(several, waits, strict=True):
+                for waiter, wait in zip(several, waits, strict=True):
                     if wait is not waits[10]:
                         await asyncio.wait_for(wait, 1)
                         assert memory.bytes <= 200
-                    memory.free(held)
+                    memory.free(waiter)
         assert memory.bytes == 0
 
     asyncio.run(play())

@@ -66,7 +66,7 @@ class Two:
         self.lake = lake
         shared = {"nodes": NodesInMemory(), "offsets": OffsetsInMemory()} | options
         own: Sequence[dict[str, Any]] = [{"nodes": line} for line in lines] or [{}, {}]
-        self.nodes = tuple(ServedLake(lake, **shared | each) for each in own)
+        self.nodes = tuple(ServedLake(lake, **shared | settings) for settings in own)
 
     def __enter__(self) -> Self:
         for node in self.nodes:
@@ -79,10 +79,10 @@ class Two:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for each in self.wires:
-            each.socket.close()
-        for each in self.nodes:
-            each.__exit__(*error)
+        for opened in self.wires:
+            opened.socket.close()
+        for opened in self.nodes:
+            opened.__exit__(*error)
 
 
 @pytest.fixture
@@ -99,52 +99,52 @@ def two(lake: Lake) -> Iterator[Two]:
 
 def test_all_nodes_tell_the_same(two: Two) -> None:
     for version in (9, 12):
-        first, second = (each.ask(request(3, version, topics=None)) for each in two.wires)
+        first, second = (wire.ask(request(3, version, topics=None)) for wire in two.wires)
         assert first == second
         assert [broker.port for broker in first.brokers] == [node.port for node in two.nodes]
         (partition,) = first.topics[0].partitions
         assert partition.leader_id in partition.replica_nodes == partition.isr_nodes
         assert sorted(partition.replica_nodes) == [1, 2]
-    first, second = (each.ask(request(60, 1, endpoint_type=1)) for each in two.wires)
+    first, second = (wire.ask(request(60, 1, endpoint_type=1)) for wire in two.wires)
     assert first == second
     assert len(first.brokers) == 2
-    first, second = (each.ask(request(75, 0, name=ORDERS, cursor=None)) for each in two.wires)
+    first, second = (wire.ask(request(75, 0, name=ORDERS, cursor=None)) for wire in two.wires)
     assert first == second
 
 
 def test_all_nodes_name_one_coordinator_and_only_it_answers(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refused_offsets, "_LOOKED_FOR_SECONDS", 0.01)
-    told = [each.ask(request(10, 6, key_type=0, coordinator_keys=GROUPS)).coordinators for each in two.wires]
-    assert told[0] == told[1]
-    owners = {each.key: [node.port for node in two.nodes].index(each.port) for each in told[0]}
+    answers = [item.ask(request(10, 6, key_type=0, coordinator_keys=GROUPS)).coordinators for item in two.wires]
+    assert answers[0] == answers[1]
+    owners = {item.key: [node.port for node in two.nodes].index(item.port) for item in answers[0]}
     assert set(owners.values()) == {0, 1}
     for group, owner in owners.items():
-        own, other = two.wires[owner], two.wires[1 - owner]
+        own, other_wire = two.wires[owner], two.wires[1 - owner]
         assert commit(own, 5, group) == ErrorCode.none
-        assert commit(other, 5, group) == ErrorCode.not_coordinator
+        assert commit(other_wire, 5, group) == ErrorCode.not_coordinator
         for key, version in ((11, 5), (11, 9), (12, 4), (13, 4), (14, 3), (14, 5), (9, 5), (47, 0)):
-            assert other.ask(request(key, version, group_id=group)).error_code == ErrorCode.not_coordinator, key
-        (old,) = other.ask(request(9, 1, group_id=group, name=ORDERS, partition_indexes=(0,))).topics
+            assert other_wire.ask(request(key, version, group_id=group)).error_code == ErrorCode.not_coordinator, key
+        (old,) = other_wire.ask(request(9, 1, group_id=group, name=ORDERS, partition_indexes=(0,))).topics
         assert old.partitions[0].error_code == ErrorCode.not_coordinator
-        (new,) = other.ask(request(9, 9, group_id=group)).groups
+        (new,) = other_wire.ask(request(9, 9, group_id=group)).groups
         assert new.error_code == ErrorCode.not_coordinator
 
 
 def test_request_about_many_groups_covers_the_nodes_own(two: Two) -> None:
     for group in GROUPS:
-        assert [commit(each, 5, group) for each in two.wires].count(ErrorCode.none) == 1
-    for key, version, asked, told in ((15, 5, "groups", "groups"), (42, 2, "groups_names", "results")):
-        answers = [getattr(each.ask(request(key, version, **{asked: GROUPS})), told) for each in two.wires]
+        assert [commit(wire, 5, group) for wire in two.wires].count(ErrorCode.none) == 1
+    for key, version, asked, reply_field in ((15, 5, "groups", "groups"), (42, 2, "groups_names", "results")):
+        answers = [getattr(wire.ask(request(key, version, **{asked: GROUPS})), reply_field) for wire in two.wires]
         for group in GROUPS:
-            errors = [one.error_code for found in answers for one in found if one.group_id == group]
+            errors = [result.error_code for results in answers for result in results if result.group_id == group]
             assert sorted(errors) == [ErrorCode.none, ErrorCode.not_coordinator], (key, group)
 
 
 def test_each_node_lists_its_own_groups(two: Two) -> None:
     for group in GROUPS:
-        for each in two.wires:
-            commit(each, 5, group)
-    listed = [[group.group_id for group in each.ask(request(16, 4, states_filter=())).groups] for each in two.wires]
+        for wire in two.wires:
+            commit(wire, 5, group)
+    listed = [[group.group_id for group in wire.ask(request(16, 4, states_filter=())).groups] for wire in two.wires]
     assert sorted(listed[0] + listed[1]) == sorted(GROUPS)
     assert listed[0]
     assert listed[1]
@@ -158,8 +158,8 @@ def test_without_registry_reads_work_and_groups_do_not(lake: Lake) -> None:
         eventually(lambda: endpoint.cluster.trouble, "the node misses the registry")
         endpoint.cluster._membership._lease_until = float("-inf")
         assert commit(wire, 5, "g") == ErrorCode.coordinator_not_available
-        (found,) = wire.ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
-        assert found.error_code == ErrorCode.coordinator_not_available
+        (coordinator,) = wire.ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
+        assert coordinator.error_code == ErrorCode.coordinator_not_available
         assert wire.ask(request(16, 4, states_filter=())).error_code == ErrorCode.coordinator_not_available
         assert fetch(wire, 0).records
         store.is_away = False
@@ -187,30 +187,30 @@ def test_node_without_registry_redirects_offset_requests(
         lines[0].is_away = True
         eventually(lambda: two.nodes[0].cluster.trouble, "the node misses the registry")
         two.nodes[0].cluster._membership._lease_until = float("-inf")
-        told = two.wires[0].ask(request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1))
-        told = told.groups[0] if version >= 8 else told
-        assert told.error_code == error
-        partitions = [partition for topic in told.topics for partition in topic.partitions]
+        reply = two.wires[0].ask(request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1))
+        reply = reply.groups[0] if version >= 8 else reply
+        assert reply.error_code == error
+        partitions = [partition for topic in reply.topics for partition in topic.partitions]
         assert [partition.error_code for partition in partitions] == ([] if named is None else [named])
         assert {partition.committed_offset for partition in partitions} <= {-1}
-        (found,) = two.wires[0].ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
-        assert (found.error_code, found.port) == (ErrorCode.none, two.nodes[1].port)
+        (coordinator,) = two.wires[0].ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
+        assert (coordinator.error_code, coordinator.port) == (ErrorCode.none, two.nodes[1].port)
         if version >= 8:
-            one = request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1)
-            many = tuple(replace(one.groups[0], group_id=f"g{number}") for number in range(20))
+            asked = request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1)
+            many = tuple(replace(asked.groups[0], group_id=f"g{number}") for number in range(20))
             began = time.monotonic()
-            answers = two.wires[0].ask(replace(one, groups=many)).groups
+            answers = two.wires[0].ask(replace(asked, groups=many)).groups
             assert {(answer.group_id, answer.error_code) for answer in answers} == {
-                (each.group_id, error) for each in many
+                (group.group_id, error) for group in many
             }
             assert time.monotonic() - began < 9, "each group was waited for"
 
 
 def end_at(wire: Wire) -> int:
-    found = wire.ask(request(2, 7, name=ORDERS, partition_index=0, timestamp=-1, replica_id=-1, isolation_level=0))
-    told = found.topics[0].partitions[0]
-    assert told.error_code == ErrorCode.none
-    return int(told.offset)
+    answer = wire.ask(request(2, 7, name=ORDERS, partition_index=0, timestamp=-1, replica_id=-1, isolation_level=0))
+    partition = answer.topics[0].partitions[0]
+    assert partition.error_code == ErrorCode.none
+    return int(partition.offset)
 
 
 def test_the_end_never_goes_back_at_a_node_that_has_seen_less(lake: Lake) -> None:
@@ -225,11 +225,11 @@ def test_the_end_never_goes_back_at_a_node_that_has_seen_less(lake: Lake) -> Non
 def test_client_ahead_triggers_a_look_and_stays_in_range(lake: Lake) -> None:
     with Two(lake, interval=30.0) as two:
         more(lake)
-        found = fetch(two.wires[1], END + 1)
-        assert (found.error_code, found.high_watermark, found.records) == (ErrorCode.none, END + 1, b"")
+        partition = fetch(two.wires[1], END + 1)
+        assert (partition.error_code, partition.high_watermark, partition.records) == (ErrorCode.none, END + 1, b"")
         began = time.monotonic()
-        found = fetch(two.wires[1], END + 2, max_wait=timedelta(milliseconds=100))
-        assert found.error_code == ErrorCode.offset_not_available
+        partition = fetch(two.wires[1], END + 2, max_wait=timedelta(milliseconds=100))
+        assert partition.error_code == ErrorCode.offset_not_available
         assert 0.09 < time.monotonic() - began < 5
 
 
@@ -238,9 +238,9 @@ def test_who_is_ahead_waits_for_the_records(lake: Lake) -> None:
         timer = threading.Timer(0.2, lambda: more(lake))
         timer.start()
         # The record ends right before the offset, so the client waits as long as it allows.
-        found = fetch(two.wires[1], END + 1, max_wait=timedelta(seconds=5))
+        partition = fetch(two.wires[1], END + 1, max_wait=timedelta(seconds=5))
         timer.join()
-        assert (found.error_code, found.high_watermark) == (ErrorCode.none, END + 1)
+        assert (partition.error_code, partition.high_watermark) == (ErrorCode.none, END + 1)
 
 
 def partitions_of(wire: Wire, key: int) -> int:
@@ -257,7 +257,7 @@ def test_listing_finds_partitions_without_fetches(lake: Lake, monkeypatch: pytes
     monkeypatch.setattr(served_topic, "_UNSEEN_SECONDS", 0.0)
     with Two(lake) as two:
         lake.add(ROWS, None, 0, 5, partition=1)
-        eventually(lambda: [partitions_of(each, key) for each in two.wires] == [2, 2], "both list two partitions")
+        eventually(lambda: [partitions_of(wire, key) for wire in two.wires] == [2, 2], "both list two partitions")
 
 
 def test_coordinator_assigns_new_partitions_without_fetches(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,24 +273,24 @@ def test_coordinator_assigns_new_partitions_without_fetches(lake: Lake, monkeypa
         "server_assignor": None,
     }
     with ServedLake(lake) as endpoint, Wire(endpoint.port) as wire:
-        told = wire.ask(request(68, 1, **member, member_epoch=0, topic_partitions=()))
-        assert [partition.partitions for partition in told.assignment.topic_partitions] == [(0,)]
+        answer = wire.ask(request(68, 1, **member, member_epoch=0, topic_partitions=()))
+        assert [partition.partitions for partition in answer.assignment.topic_partitions] == [(0,)]
         lake.add(ROWS, None, 0, 5, partition=1)
         deadline = time.monotonic() + 10
-        while told.assignment is None or told.assignment.topic_partitions[0].partitions != (0, 1):
+        while answer.assignment is None or answer.assignment.topic_partitions[0].partitions != (0, 1):
             assert time.monotonic() < deadline
             time.sleep(0.05)
-            told = wire.ask(request(68, 1, **member, member_epoch=told.member_epoch, topic_partitions=None))
-            assert told.error_code == ErrorCode.none
+            answer = wire.ask(request(68, 1, **member, member_epoch=answer.member_epoch, topic_partitions=None))
+            assert answer.error_code == ErrorCode.none
 
 
 def test_offsets_of_partitions_known_elsewhere_are_kept(lake: Lake) -> None:
     with Two(lake, interval=30.0) as two:
         lake.add(ROWS, None, 0, 5, partition=1)
         for group in GROUPS[:5]:
-            errors = [commit(each, 3, group, partition=1) for each in two.wires]
+            errors = [commit(wire, 3, group, partition=1) for wire in two.wires]
             assert sorted(errors) == [ErrorCode.none, ErrorCode.not_coordinator]
-        assert {commit(each, 3, "g", partition=2) for each in two.wires} == {
+        assert {commit(wire, 3, "g", partition=2) for wire in two.wires} == {
             ErrorCode.unknown_topic_or_partition,
             ErrorCode.not_coordinator,
         }

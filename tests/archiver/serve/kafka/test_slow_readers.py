@@ -83,14 +83,14 @@ class Reader:
         self.has_gap = False
 
     def read(self) -> bool:
-        found = split(fetch(self.wire, self.position).records)
-        for batch in found:
+        batches = split(fetch(self.wire, self.position).records)
+        for batch in batches:
             base, last = struct.unpack_from(">q", batch)[0], struct.unpack_from(">i", batch, 23)[0]
             assert self.position <= base + last
             self.has_gap |= base > self.position
             self.position = base + last + 1
-        self.batches += found
-        return bool(found)
+        self.batches += batches
+        return bool(batches)
 
     def read_all(self) -> None:
         while self.read():
@@ -99,7 +99,7 @@ class Reader:
     @property
     def offsets(self) -> list[int]:
         data = [batch for batch in self.batches if not struct.unpack_from(">h", batch, 21)[0] & 0x20]
-        return [offset for each in data for offset in records_in(each).column("offset").to_pylist()]
+        return [offset for data_batch in data for offset in records_in(data_batch).column("offset").to_pylist()]
 
 
 class CountingFormat:
@@ -128,16 +128,16 @@ def test_many_slow_readers_make_a_file_be_decoded_once(lake: Lake, spilled: Spil
             Reader(ending.enter_context(Wire(endpoint.port)), 5 * COUNT * number // READERS)
             for number in range(READERS)
         ]
-        for each in readers:
-            each.read()
+        for slow_reader in readers:
+            slow_reader.read()
         counting.opened = 0
         while sum(reader.read() for reader in readers):
             pass
-        for number, each in enumerate(readers):
+        for number, slow_reader in enumerate(readers):
             first = 5 * COUNT * number // READERS
-            assert each.offsets == list(range(first, 5 * COUNT))
-            assert not each.has_gap
-            assert each.batches[:-1] == BATCHES[first // 5 :]
+            assert slow_reader.offsets == list(range(first, 5 * COUNT))
+            assert not slow_reader.has_gap
+            assert slow_reader.batches[:-1] == BATCHES[first // 5 :]
         shares = sum(map(len, BATCHES)) // SHARE + 3
         if on_disk:
             assert counting.opened <= 2 * shares, "a share of the topic is decoded at a time, once"

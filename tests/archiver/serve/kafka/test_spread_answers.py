@@ -29,7 +29,7 @@ def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 def answers_in(wire: Wire, *offsets: int) -> float:
     began = time.monotonic()
     for offset in offsets:
-        found = wire.ask(
+        answer = wire.ask(
             request(
                 1,
                 12,
@@ -45,7 +45,7 @@ def answers_in(wire: Wire, *offsets: int) -> float:
                 forgotten_topics_data=(),
             )
         )
-        assert len(found.responses[0].partitions[0].records) == 10 * SIZE
+        assert len(answer.responses[0].partitions[0].records) == 10 * SIZE
     return time.monotonic() - began
 
 
@@ -78,11 +78,11 @@ def test_answers_wait_for_clients_that_pause(
 
 
 def test_one_client_waits_for_itself_only(lake: Lake) -> None:
-    with ServedLake(lake) as running, Wire(running.port) as wire, Wire(running.port) as other:
-        for each in (wire, other):
-            told(each, "librdkafka", "2.16.0")
+    with ServedLake(lake) as running, Wire(running.port) as wire, Wire(running.port) as other_wire:
+        for client in (wire, other_wire):
+            told(client, "librdkafka", "2.16.0")
         assert after_a_pause(wire) >= 0.9 * pauses.MOST_WAIT
-        assert answers_in(other, 0, 50, 100, 150) < 0.9 * pauses.MOST_WAIT
+        assert answers_in(other_wire, 0, 50, 100, 150) < 0.9 * pauses.MOST_WAIT
 
 
 def test_a_client_that_tells_no_software_does_not_wait(lake: Lake) -> None:

@@ -54,16 +54,16 @@ def test_metrics_and_health_of_a_server(tmp_path: Path) -> None:
             wire.ask(request(10, 2, key_type=0, key="g"))
             offsets: CommittedOffsets = {(ORDERS, 0): GroupOffset(topic_id=endpoint.topics.open[0].topic_id, offset=4)}
             endpoint.watch.offsets.saw("g", offsets)
-            found: dict[Any, float] = numbers(port)
-        assert found["requests_total", "Metadata", "none"] == 2
-        assert found["requests_total", "Fetch", "none"] == 2
-        assert found["sent_bytes_total", "Fetch"] > 100
-        assert (found["cache_misses_total",], found["cache_hits_total",]) == (1, 1), "the first was waited for"
-        assert found["decode_seconds_total",] > 0
-        assert found["connections",] == 1
-        assert (found["nodes",], found["leased",]) == (1, 1)
-        assert found["end_offset", "0", ORDERS] == 10
-        assert found["group_lag", "g", "0", ORDERS] == 6
+            metrics: dict[Any, float] = numbers(port)
+        assert metrics["requests_total", "Metadata", "none"] == 2
+        assert metrics["requests_total", "Fetch", "none"] == 2
+        assert metrics["sent_bytes_total", "Fetch"] > 100
+        assert (metrics["cache_misses_total",], metrics["cache_hits_total",]) == (1, 1), "the first was waited for"
+        assert metrics["decode_seconds_total",] > 0
+        assert metrics["connections",] == 1
+        assert (metrics["nodes",], metrics["leased",]) == (1, 1)
+        assert metrics["end_offset", "0", ORDERS] == 10
+        assert metrics["group_lag", "g", "0", ORDERS] == 6
         assert asked(port, "/ready")[0] == 200
         status, text = asked(port, "/health")
         assert (status, json.loads(text)["status"]) == (200, "ok")

@@ -27,16 +27,16 @@ def test_delayed_claims_are_made_by_the_views_coordinator() -> None:
     async def scene(made: Scene) -> None:
         slow = Slow(made.store)
         first = await made.node(1, store=slow).start()
-        asking = [asyncio.ensure_future(asked(first, each)) for each in GROUPS]
+        asking = [asyncio.ensure_future(asked(first, name)) for name in GROUPS]
         await asyncio.get_running_loop().run_in_executor(None, slow.waiting.acquire)
         second = await made.node(2).start()
         await both_settled(first, second)
-        moved = [each for each in GROUPS if second.standing(each) is GroupStanding.COORDINATOR]
+        moved = [name for name in GROUPS if second.standing(name) is GroupStanding.COORDINATOR]
         assert len(moved) > 2, "some are still in the queue"
         slow.gate.set()
-        told = await asyncio.gather(*asking)
-        assert [each for each, answer in zip(GROUPS, told, strict=True) if answer is GroupStanding.OTHER] == moved
-        assert [await asked(second, each) for each in moved] == ["answer"] * len(moved)
+        answers = await asyncio.gather(*asking)
+        assert [name for name, answer in zip(GROUPS, answers, strict=True) if answer is GroupStanding.OTHER] == moved
+        assert [await asked(second, name) for name in moved] == ["answer"] * len(moved)
         for group, claim in made.store.claims.items():
             assert claim.node_id == second.members.coordinator(group).node_id
 
@@ -50,9 +50,9 @@ def test_requests_carry_the_claim_that_they_came_with() -> None:
         async def claim(duty: GroupDuty) -> Any:
             return duty.claim
 
-        found = await node.coordinating("g", claim, is_kept=True)
-        assert found == made.store.claims["g"]
-        node.refused("g", found)
+        current = await node.coordinating("g", claim, is_kept=True)
+        assert current == made.store.claims["g"]
+        node.refused("g", current)
         await until(lambda: node.groups == 0)
         assert made.let_go[1] == ["g"]
         assert await asked(node, "g") == "answer", "it is claimed again"
@@ -64,8 +64,8 @@ def test_names_that_clients_make_up_leave_nothing_behind() -> None:
     async def scene(made: Scene) -> None:
         node = await made.node(1).start()
         for need in (Need.MEMBERS, Need.OFFSETS):
-            found = await node.coordinating("made up", answer, is_kept=False, need=need)
-            assert found is GroupStanding.UNUSED
+            standing = await node.coordinating("made up", answer, is_kept=False, need=need)
+            assert standing is GroupStanding.UNUSED
         assert made.store.claims == {}
         assert node.groups == 0
         made.store.with_offsets.add("kept")
@@ -77,8 +77,8 @@ def test_names_that_clients_make_up_leave_nothing_behind() -> None:
 def test_idle_groups_are_released_and_claimed_on_request() -> None:
     async def scene(made: Scene) -> None:
         node = await made.node(1, is_used={"with members"}.__contains__).start()
-        for each in ("with members", "with offsets", "with neither"):
-            assert await asked(node, each) == "answer"
+        for group in ("with members", "with offsets", "with neither"):
+            assert await asked(node, group) == "answer"
         made.store.with_offsets.add("with offsets")
         assert await node.release_unused(60.0) == 0, "they were asked for a moment ago"
         assert await node.release_unused(0.0) == 2
@@ -93,7 +93,7 @@ def test_idle_groups_make_room_in_their_principals_budget() -> None:
     async def scene(made: Scene) -> None:
         used: set[str] = set()
         node = await made.node(1, is_used=used.__contains__).start()
-        few, other = (GroupBudget(owner=owner, groups=2) for owner in ("User:a", "User:b"))
+        few, other_budget = (GroupBudget(owner=owner, groups=2) for owner in ("User:a", "User:b"))
 
         async def begin(group_id: str, budget: GroupBudget) -> str | GroupStanding:
             return await node.coordinating(group_id, answer, is_kept=False, budget=budget)
@@ -102,7 +102,7 @@ def test_idle_groups_make_room_in_their_principals_budget() -> None:
         assert [await begin(name, few) for name in "ab"] == ["answer"] * 2
         assert await begin("c", few) is GroupStanding.OVER_BUDGET
         assert "c" not in made.store.claims
-        assert await begin("c", other) == "answer"
+        assert await begin("c", other_budget) == "answer"
         assert await begin("a", few) == "answer", "it was begun before"
         used.discard("b")
         assert await begin("d", few) is GroupStanding.OVER_BUDGET, "it was asked for a moment ago"

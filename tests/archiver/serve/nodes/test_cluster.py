@@ -14,7 +14,7 @@ def test_one_node_coordinates_everything_at_once() -> None:
     async def scene(made: Scene) -> None:
         node = await made.node(1).start()
         assert node.own.node_id == 1
-        assert [await asked(node, each) for each in GROUPS] == ["answer"] * len(GROUPS)
+        assert [await asked(node, group) for group in GROUPS] == ["answer"] * len(GROUPS)
         assert not node.may_lag
 
     played(scene)
@@ -23,14 +23,14 @@ def test_one_node_coordinates_everything_at_once() -> None:
 def test_joining_node_takes_its_share_of_groups() -> None:
     async def scene(made: Scene) -> None:
         first = await made.node(1).start()
-        for each in GROUPS:
-            await asked(first, each)
+        for name in GROUPS:
+            await asked(first, name)
         second = await made.node(2).start()
         await both_settled(first, second)
         assert first.members == second.members
-        answers = [(await asked(first, each), await asked(second, each)) for each in GROUPS]
+        answers = [(await asked(first, name), await asked(second, name)) for name in GROUPS]
         assert set(answers) == {("answer", GroupStanding.OTHER), (GroupStanding.OTHER, "answer")}
-        moved = [group for group, found in zip(GROUPS, answers, strict=True) if found[1] == "answer"]
+        moved = [group for group, answered in zip(GROUPS, answers, strict=True) if answered[1] == "answer"]
         assert sorted(made.let_go[1]) == sorted(moved)
         assert first.may_lag
         assert second.may_lag
@@ -48,19 +48,19 @@ def test_nothing_is_taken_over_before_the_other_has_let_go() -> None:
             self.last: Any = None
 
         def beat(self, node: Any, *, seen_view: int) -> Any:
-            found = super().beat(node, seen_view=seen_view)
+            answer = super().beat(node, seen_view=seen_view)
             if not self.is_deaf:
-                self.last = found
+                self.last = answer
             return self.last
 
     async def scene(made: Scene) -> None:
         deaf = Deaf(made.store)
         first = await made.node(1, store=deaf).start()
-        for each in GROUPS:
-            assert await asked(first, each) == "answer"
+        for group in GROUPS:
+            assert await asked(first, group) == "answer"
         deaf.is_deaf = True
         second = await made.node(2).start()
-        own = [each for each in GROUPS if second.standing(each) is GroupStanding.LOADING]
+        own = [group for group in GROUPS if second.standing(group) is GroupStanding.LOADING]
         assert own
         await asyncio.sleep(0.1)
         assert await asked(second, own[0]) is GroupStanding.LOADING
@@ -84,16 +84,16 @@ def test_who_waits_for_a_rebalance_is_told_when_the_group_moves() -> None:
             finally:
                 ended.append("ended")
 
-        waiting = {each: asyncio.ensure_future(first.coordinating(each, endless, is_kept=False)) for each in GROUPS}
+        waiting = {item: asyncio.ensure_future(first.coordinating(item, endless, is_kept=False)) for item in GROUPS}
         await until(lambda: first.groups == len(GROUPS))
         second = await made.node(2).start()
         await both_settled(first, second)
-        moved = [each for each in GROUPS if second.standing(each) is GroupStanding.COORDINATOR]
+        moved = [item for item in GROUPS if second.standing(item) is GroupStanding.COORDINATOR]
         assert moved
-        for each in moved:
-            assert await waiting[each] is GroupStanding.OTHER
+        for item in moved:
+            assert await waiting[item] is GroupStanding.OTHER
         await until(lambda: len(ended) == len(moved))
-        left = [each for each in waiting.values() if not each.done()]
+        left = [item for item in waiting.values() if not item.done()]
         assert len(left) == len(GROUPS) - len(moved)
         for task in left:
             task.cancel()

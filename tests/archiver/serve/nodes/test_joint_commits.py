@@ -32,11 +32,11 @@ class Store:
         self.is_away = False
 
     async def keep(self, group_id: str, offsets: CommittedOffsets, claim: GroupClaim | None = None) -> None:
-        told = {place: each.offset for place, each in offsets.items()}
+        recorded = {partition: offset.offset for partition, offset in offsets.items()}
         await settle(5)
         if self.is_away:
             raise RegistryUnreachable("the registry is away")
-        self.calls.append((group_id, claim, told))
+        self.calls.append((group_id, claim, recorded))
 
 
 def test_waiting_commits_join_one_call_and_the_last_wins() -> None:
@@ -46,7 +46,7 @@ def test_waiting_commits_join_one_call_and_the_last_wins() -> None:
         assert store.calls == [("g", None, {("orders", 0): 48, ("orders", 1): 49, ("orders", 2): 47})]
         first = asyncio.ensure_future(commits.commit(store.keep, "g", at(60)))
         await settle(2)
-        await asyncio.gather(*(commits.commit(store.keep, "g", at(each)) for each in (61, 62)), first)
+        await asyncio.gather(*(commits.commit(store.keep, "g", at(offset)) for offset in (61, 62)), first)
         assert [call[2] for call in store.calls[1:]] == [{("orders", 0): 60}, {("orders", 0): 62}]
         assert not commits._waiting
         assert not commits._keeping
@@ -57,7 +57,7 @@ def test_waiting_commits_join_one_call_and_the_last_wins() -> None:
 def test_groups_commit_independently_with_their_own_claims() -> None:
     async def scene() -> None:
         store, commits = Store(), JointCommits()
-        claims = [GroupClaim(cluster_id="c", node_id=1, epoch=each) for each in (1, 2)]
+        claims = [GroupClaim(cluster_id="c", node_id=1, epoch=item) for item in (1, 2)]
 
         async def commit(group: str, claim: GroupClaim, offset: int) -> None:
             await commits.commit(partial(store.keep, claim=claim), group, at(offset), duty=GroupDuty(claim))
@@ -69,8 +69,8 @@ def test_groups_commit_independently_with_their_own_claims() -> None:
             ("g", claims[1], 3),
             ("g", claims[0], 4),
         ]
-        await asyncio.gather(*(commit(*each) for each in asked))
-        of_g = [(claim, told["orders", 0]) for group, claim, told in store.calls if group == "g"]
+        await asyncio.gather(*(commit(*item) for item in asked))
+        of_g = [(claim, offsets["orders", 0]) for group, claim, offsets in store.calls if group == "g"]
         assert of_g == [(claims[0], 2), (claims[1], 3), (claims[0], 4)]
         assert ("h", claims[0], {("orders", 0): 5}) in store.calls
 
@@ -84,7 +84,7 @@ def test_failed_commits_are_reported_and_later_ones_kept() -> None:
         failed = await asyncio.gather(
             *(commits.commit(store.keep, "g", at(number, number)) for number in range(3)), return_exceptions=True
         )
-        assert [type(each) for each in failed] == [RegistryUnreachable] * 3
+        assert [type(error) for error in failed] == [RegistryUnreachable] * 3
         store.is_away = False
         await commits.commit(store.keep, "g", at(1))
         assert store.calls == [("g", None, {("orders", 0): 1})]
@@ -121,12 +121,12 @@ def test_commits_and_deletions_keep_request_order(
 
     async def scene() -> None:
         turns, store, commits = GroupTurns(), Store(), JointCommits()
-        held: dict[tuple[str, int], int] = {}
+        current: dict[tuple[str, int], int] = {}
         expected: dict[tuple[str, int], int] = {}
 
         async def keep(group_id: str, offsets: CommittedOffsets) -> None:
             await store.keep(group_id, offsets)
-            held.update(store.calls[-1][2])
+            current.update(store.calls[-1][2])
 
         async def act(what: str, number: int) -> None:
             turn = turns.take("g")
@@ -136,7 +136,7 @@ def test_commits_and_deletions_keep_request_order(
                 await turn.come(joins=what == "commit")
                 if what == "forget":
                     await settle(3)
-                    held.clear()
+                    current.clear()
                     return
                 await commits.commit(keep, "g", at(number), duty=GroupDuty(CLAIM, partial(turns.pass_on, turn)))
                 acknowledged.append(number)
@@ -153,7 +153,7 @@ def test_commits_and_deletions_keep_request_order(
             elif what == "commit":
                 expected["orders", 0] = number
         await asyncio.gather(*tasks)
-        assert held == expected
+        assert current == expected
         assert acknowledged == sorted(acknowledged)
         assert not turns._last
 
@@ -168,13 +168,13 @@ def test_a_commit_that_is_cut_off_holds_up_none_after_it() -> None:
             asked.set()
             await asyncio.Event().wait()
 
-        waiting = [asyncio.ensure_future(commits.commit(hang, "g", at(each))) for each in (1, 2)]
+        waiting = [asyncio.ensure_future(commits.commit(hang, "g", at(item))) for item in (1, 2)]
         await asked.wait()
         late = asyncio.ensure_future(commits.commit(hang, "g", at(3)))
         await settle(1)
         commits._keeping["g"].cancel()
-        told = await asyncio.wait_for(asyncio.gather(*waiting, late, return_exceptions=True), 5)
-        assert [type(each) for each in told] == [asyncio.CancelledError] * 3
+        outcomes = await asyncio.wait_for(asyncio.gather(*waiting, late, return_exceptions=True), 5)
+        assert [type(item) for item in outcomes] == [asyncio.CancelledError] * 3
         store = Store()
         await asyncio.wait_for(commits.commit(store.keep, "g", at(4)), 5)
         assert store.calls == [("g", None, {("orders", 0): 4})]
@@ -194,12 +194,12 @@ def test_a_commit_is_refused_only_for_what_it_brings_itself() -> None:
 
         first = asyncio.ensure_future(commits.commit(keep, "g", at(1)))
         await settle(1)
-        told = await asyncio.gather(
+        outcomes = await asyncio.gather(
             *(commits.commit(keep, "g", at(1, partition), owner="a") for partition in (5, 7, 6)),
             commits.commit(keep, "g", at(1, 8), owner="b"),
             return_exceptions=True,
         )
-        assert [type(one) for one in told] == [type(None), OffsetBudgetReached, type(None), type(None)]
+        assert [type(outcome) for outcome in outcomes] == [type(None), OffsetBudgetReached, type(None), type(None)]
         assert calls == [[0], [5, 6, 7], [5], [7], [6], [8]]
         await first
         assert not commits._waiting

@@ -10,7 +10,7 @@ TOPIC = UUID(int=7)
 
 
 def members(*ids: int) -> Members:
-    return Members(number=1, nodes=tuple(Node(node_id=each, host="h", port=each) for each in ids))
+    return Members(number=1, nodes=tuple(Node(node_id=node_id, host="h", port=node_id) for node_id in ids))
 
 
 def leaders(of: Members) -> list[int]:
@@ -18,8 +18,8 @@ def leaders(of: Members) -> list[int]:
 
 
 def test_each_node_has_about_the_same_share() -> None:
-    found = leaders(members(1, 2, 3))
-    assert all(900 < found.count(each) < 1_100 for each in (1, 2, 3))
+    leading = leaders(members(1, 2, 3))
+    assert all(900 < leading.count(node_id) < 1_100 for node_id in (1, 2, 3))
 
 
 def test_what_a_lost_node_had_moves_and_nothing_else() -> None:
@@ -29,14 +29,14 @@ def test_what_a_lost_node_had_moves_and_nothing_else() -> None:
     assert 0.4 < moved.count(1) / len(moved) < 0.6
     groups = [f"group {number}" for number in range(500)]
     stay = [group for group in groups if members(1, 2, 3).coordinator(group).node_id != 2]
-    assert all(members(1, 2, 3).coordinator(each) == members(1, 3).coordinator(each) for each in stay)
+    assert all(members(1, 2, 3).coordinator(name) == members(1, 3).coordinator(name) for name in stay)
 
 
 def test_replicas_are_other_nodes_that_lead_next() -> None:
-    found = members(1, 2, 3, 4).leaders(TOPIC, 0)
-    assert len({each.node_id for each in found}) == 3
-    left = members(*({1, 2, 3, 4} - {found[0].node_id}))
-    assert left.leaders(TOPIC, 0)[0].node_id == found[1].node_id
+    replicas = members(1, 2, 3, 4).leaders(TOPIC, 0)
+    assert len({node.node_id for node in replicas}) == 3
+    left = members(*({1, 2, 3, 4} - {replicas[0].node_id}))
+    assert left.leaders(TOPIC, 0)[0].node_id == replicas[1].node_id
 
 
 def test_any_name_of_a_group_has_a_node() -> None:

@@ -58,18 +58,18 @@ def test_the_share_of_a_lost_node_moves_and_the_node_learns_it() -> None:
         first = await made.node(1, store=cut).start()
         second = await made.node(2).start()
         await both_settled(first, second)
-        own = [each for each in GROUPS if first.standing(each) is GroupStanding.COORDINATOR]
-        for each in own:
-            assert await asked(first, each) == "answer"
-        epochs = {each: made.store.claims[each].epoch for each in own}
+        own = [group for group in GROUPS if first.standing(group) is GroupStanding.COORDINATOR]
+        for group in own:
+            assert await asked(first, group) == "answer"
+        epochs = {group: made.store.claims[group].epoch for group in own}
         cut.is_away = True
         await until(lambda: first.trouble is not None)
         made.clock.now += 5.1
-        assert {first.standing(each) for each in GROUPS} == {GroupStanding.UNKNOWN}
+        assert {first.standing(group) for group in GROUPS} == {GroupStanding.UNKNOWN}
         await until(lambda: len(second.members.nodes) == 1 and second.settled_for >= 0)
-        for each in own:
-            assert await asked(second, each) == "answer"
-            assert made.store.claims[each].epoch > epochs[each], "what the lost node commits is refused"
+        for group in own:
+            assert await asked(second, group) == "answer"
+            assert made.store.claims[group].epoch > epochs[group], "what the lost node commits is refused"
         assert second.told == second.members
         cut.is_away = False
         await both_settled(first, second)
@@ -86,7 +86,7 @@ def test_clients_of_a_departed_node_may_be_ahead() -> None:
         await both_settled(first, second)
         for _ in range(20):
             made.clock.now += 4.0
-            await until(lambda: all(each._membership._lease_until > made.clock.now + 4 for each in (first, second)))
+            await until(lambda: all(node._membership._lease_until > made.clock.now + 4 for node in (first, second)))
         await second.close()
         await until(lambda: len(first.members.nodes) == 1 and first.is_leased)
         assert first.may_lag
@@ -134,7 +134,7 @@ def test_restarted_node_gets_its_id_and_serves_at_once() -> None:
     async def scene(made: Scene) -> None:
         real = made.node(1)
         await real._membership._step()  # joined, and then killed: no heartbeat follows
-        other = await made.node(2).start()
+        second = await made.node(2).start()
         again = await made.node(1).start()
         assert again.own.node_id == 1
         assert again.standing("g") is GroupStanding.UNKNOWN
@@ -142,10 +142,10 @@ def test_restarted_node_gets_its_id_and_serves_at_once() -> None:
             "clients lose connections to nodes that they don't hear of"
         )
         assert again.others is not None
-        assert again.others.nodes == (other.own,)
+        assert again.others.nodes == (second.own,)
         made.clock.now += 5.1
-        await both_settled(again, other)
-        assert {await asked(again, "g"), await asked(other, "g")} == {"answer", GroupStanding.OTHER}
+        await both_settled(again, second)
+        assert {await asked(again, "g"), await asked(second, "g")} == {"answer", GroupStanding.OTHER}
 
     played(scene)
 
@@ -163,12 +163,12 @@ def test_clients_hear_of_a_node_once_all_others_know_it() -> None:
         await until(lambda: len(first.members.nodes) == 3)
         for _ in range(5):
             await asyncio.sleep(BEATS.every)
-            assert [len(each.told.nodes) for each in (first, second, third)] == [2, 2, 3]
+            assert [len(node.told.nodes) for node in (first, second, third)] == [2, 2, 3]
         line.is_away = False
-        await until(lambda: all(len(each.told.nodes) == 3 for each in (first, second)))
+        await until(lambda: all(len(node.told.nodes) == 3 for node in (first, second)))
         await both_settled(first, second, third)
         await third.close()
-        await until(lambda: all(len(each.told.nodes) == 2 for each in (first, second)))
+        await until(lambda: all(len(node.told.nodes) == 2 for node in (first, second)))
 
     played(scene)
 
@@ -182,8 +182,8 @@ def test_who_asks_for_a_coordinator_waits_until_all_know_it() -> None:
         third = made.node(3, beats=SLOW)
         await third._membership._step()
         await until(lambda: len(first.members.nodes) == 3)
-        moves = next(each for each in GROUPS if first.members.coordinator(each) == third.own)
-        stays = next(each for each in GROUPS if first.members.coordinator(each) == first.told.coordinator(each))
+        moves = next(group for group in GROUPS if first.members.coordinator(group) == third.own)
+        stays = next(group for group in GROUPS if first.members.coordinator(group) == first.told.coordinator(group))
         began = time.monotonic()
         await first.agree_on([stays])
         assert time.monotonic() - began < SLOW.every / 2
@@ -198,7 +198,7 @@ def test_without_a_registry_a_node_serves_alone() -> None:
     async def scene(made: Scene) -> None:
         made.store.is_away = True
         node = await made.node(1, node_id=3).start()
-        assert [each.node_id for each in node.members.nodes] == [3]
+        assert [member.node_id for member in node.members.nodes] == [3]
         assert await asked(node, "g") is GroupStanding.UNKNOWN
         made.store.is_away = False
         await until(lambda: node.is_leased)

@@ -18,7 +18,7 @@ def chunk(start: int, batches: list[tuple[int, int]], following: int, *, parts: 
     data = b"".join(bytes([number % 256]) * size for number, (_, size) in enumerate(batches))
     cuts = [0, *np.cumsum(sizes).tolist()]
     edges = sorted({0, len(data), *cuts[:: max(1, len(cuts) // parts)]})
-    views = tuple(memoryview(data[one:other]) for one, other in pairwise(edges))
+    views = tuple(memoryview(data[low:high]) for low, high in pairwise(edges))
     lasts = np.array([last for last, _ in batches], np.int64)
     fetched = FetchedBatches(
         parts=views,
@@ -27,9 +27,9 @@ def chunk(start: int, batches: list[tuple[int, int]], following: int, *, parts: 
         sizes=sizes,
         last_offsets=lasts,
     )
-    found = Chunk.decoded(start, fetched)
-    assert found is not None
-    return found
+    decoded = Chunk.decoded(start, fetched)
+    assert decoded is not None
+    return decoded
 
 
 @given(
@@ -45,19 +45,19 @@ def test_taking_gives_the_batches_that_fit_and_no_part_of_one(
     lasts = np.cumsum([step for step, _ in steps]).tolist()
     batches = [(last, size) for last, (_, size) in zip(lasts, steps, strict=True)]
     following = lasts[-1] + data.draw(st.integers(1, 5))
-    held = chunk(0, batches, following, parts=parts)
+    decoded = chunk(0, batches, following, parts=parts)
     offset = data.draw(st.integers(0, following - 1))
-    found, after = held.take(offset, most, must_give=must_give)
+    taken, after = decoded.take(offset, most, must_give=must_give)
     first = next((index for index, last in enumerate(lasts) if last >= offset), None)
     if first is None:
-        assert (found, after) == ((), following)
+        assert (taken, after) == ((), following)
         return
     end, size = first, 0
     while end < len(batches) and (size + batches[end][1] <= most or (must_give and end == first)):
         size += batches[end][1]
         end += 1
     expected = b"".join(bytes([number]) * batches[number][1] for number in range(first, end))
-    assert b"".join(map(bytes, found)) == expected
+    assert b"".join(map(bytes, taken)) == expected
     assert after == (offset if end == first else following if end == len(batches) else lasts[end - 1] + 1)
 
 
@@ -66,9 +66,9 @@ def test_offsets_without_records_become_a_batch_to_step_over() -> None:
     fetched = FetchedBatches(
         parts=(), cursor=BatchCursor(partition=0, offset=9), end=9, sizes=nothing, last_offsets=nothing
     )
-    found = Chunk.decoded(4, fetched)
-    assert found is not None
-    assert found.take(4, 1, must_give=True)[1] == 9
+    decoded = Chunk.decoded(4, fetched)
+    assert decoded is not None
+    assert decoded.take(4, 1, must_give=True)[1] == 9
     assert Chunk.decoded(9, fetched) is None
 
 
@@ -77,9 +77,9 @@ def test_the_chunk_that_has_an_offset_is_found() -> None:
     for start in (20, 0, 10):
         cache.put("orders", 0, chunk(start, [(start + 9, 50)], start + 10))
     for offset in range(30):
-        found = cache.find("orders", 0, offset)
-        assert found is not None
-        assert found.start == offset // 10 * 10
+        cached = cache.find("orders", 0, offset)
+        assert cached is not None
+        assert cached.start == offset // 10 * 10
     assert [cache.find(*where) for where in (("orders", 0, 30), ("orders", 1, 5), ("users", 0, 5))] == [None] * 3
     cache.forget("orders")
     assert (len(cache), cache.bytes, cache.find("orders", 0, 5)) == (0, 0, None)

@@ -27,9 +27,9 @@ def lake(tmp_path: Path) -> Lake:
 
 
 def epoch_end(wire: Wire, epoch: int) -> tuple[int, int]:
-    (found,) = wire.ask(request(23, 4, topic="orders", partition=0, leader_epoch=epoch)).topics[0].partitions
-    assert found.error_code == ErrorCode.none
-    return found.leader_epoch, found.end_offset
+    (partition,) = wire.ask(request(23, 4, topic="orders", partition=0, leader_epoch=epoch)).topics[0].partitions
+    assert partition.error_code == ErrorCode.none
+    return partition.leader_epoch, partition.end_offset
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def reading(lake: Lake, read_ahead: int) -> Iterator[tuple[ServedLake, Wire]]:
 
 
 def fetch(wire: Wire, offset: int) -> int:
-    found = wire.ask(
+    answer = wire.ask(
         request(
             1,
             12,
@@ -53,7 +53,7 @@ def fetch(wire: Wire, offset: int) -> int:
             forgotten_topics_data=(),
         )
     )
-    return offset + 5 * len(split(found.responses[0].partitions[0].records))
+    return offset + 5 * len(split(answer.responses[0].partitions[0].records))
 
 
 def settled(endpoint: ServedLake) -> int:
@@ -67,17 +67,17 @@ def settled(endpoint: ServedLake) -> int:
 
 def test_a_reader_that_goes_on_finds_the_next_chunks_decoded(lake: Lake) -> None:
     with reading(lake, AHEAD) as (endpoint, wire):
-        place = fetch(wire, fetch(wire, 0))
+        position = fetch(wire, fetch(wire, 0))
         decoded = settled(endpoint)
         assert 4 <= decoded <= 8
-        fetch(wire, place)
+        fetch(wire, position)
         assert endpoint.reader.hits > 0
         assert settled(endpoint) > decoded, "it goes on ahead of the reader"
 
 
 def test_nothing_is_decoded_ahead_where_none_is_wanted(lake: Lake) -> None:
     with reading(lake, 0) as (endpoint, wire):
-        place = 0
+        position = 0
         for _ in range(3):
-            place = fetch(wire, place)
+            position = fetch(wire, position)
         assert settled(endpoint) == 3

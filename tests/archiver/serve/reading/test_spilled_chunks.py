@@ -23,18 +23,18 @@ def chunk(start: int, batches: list[tuple[int, int]], following: int, *, parts: 
     sizes = np.array([size for _, size in batches], np.int64)
     data = np.random.default_rng(seed).bytes(int(sizes.sum()))
     edges = sorted({0, len(data), *np.cumsum(sizes).tolist()[:: max(1, len(batches) // parts)]})
-    found = Chunk.decoded(
+    decoded = Chunk.decoded(
         start,
         FetchedBatches(
-            parts=tuple(memoryview(data[one:other]) for one, other in pairwise(edges)),
+            parts=tuple(memoryview(data[low:high]) for low, high in pairwise(edges)),
             cursor=BatchCursor(partition=0, offset=following),
             end=following,
             sizes=sizes,
             last_offsets=np.array([last for last, _ in batches], np.int64),
         ),
     )
-    assert found is not None
-    return found
+    assert decoded is not None
+    return decoded
 
 
 @given(
@@ -52,22 +52,22 @@ def test_what_is_read_is_what_a_chunk_in_memory_gives(
 ) -> None:
     lasts = (9 + np.cumsum([step for step, _ in steps])).tolist()
     batches = [(last, size) for last, (_, size) in zip(lasts, steps, strict=True)]
-    held = chunk(10, batches, lasts[-1] + data.draw(st.integers(1, 5)), parts=parts)
+    decoded = chunk(10, batches, lasts[-1] + data.draw(st.integers(1, 5)), parts=parts)
     spilled = SpilledChunks(tmp_path_factory.getbasetemp(), MIB)
     spilled.write(chunk(0, [(9, 33)], 10, seed=1))
-    kept = spilled.write(held)
-    offset = data.draw(st.integers(10, held.next_offset - 1))
-    expected, following = held.take(offset, most, must_give=True)
-    found = kept.read(offset, most)
-    assert found.start <= offset < found.next_offset
-    parts_found, after = found.take(offset, most, must_give=True)
+    kept = spilled.write(decoded)
+    offset = data.draw(st.integers(10, decoded.next_offset - 1))
+    expected, following = decoded.take(offset, most, must_give=True)
+    taken = kept.read(offset, most)
+    assert taken.start <= offset < taken.next_offset
+    parts_found, after = taken.take(offset, most, must_give=True)
     assert (b"".join(parts_found), after) == (b"".join(expected), following)
-    assert found.size <= max(most, *(size for _, size in batches)), "no more is read than asked for"
+    assert taken.size <= max(most, *(size for _, size in batches)), "no more is read than asked for"
     whole = kept.read(kept.start, kept.size)
-    assert (whole.start, whole.next_offset) == (held.start, held.next_offset)
-    assert b"".join(whole.parts) == b"".join(held.parts)
-    assert whole.ends.tolist() == held.ends.tolist()
-    assert whole.last_offsets.tolist() == held.last_offsets.tolist()
+    assert (whole.start, whole.next_offset) == (decoded.start, decoded.next_offset)
+    assert b"".join(whole.parts) == b"".join(decoded.parts)
+    assert whole.ends.tolist() == decoded.ends.tolist()
+    assert whole.last_offsets.tolist() == decoded.last_offsets.tolist()
 
 
 def open_files() -> int:
@@ -85,9 +85,9 @@ def test_the_oldest_are_given_up_and_the_files_with_them(tmp_path: Path) -> None
     filled(spilled, 100, MIB // 2)
     assert 4 * MIB <= spilled.bytes <= 8 * MIB
     assert spilled.find("orders", 0, 5) is None
-    found = spilled.find("orders", 0, 995)
-    assert found is not None
-    assert found.read(995, MIB).size == MIB // 2
+    stored = spilled.find("orders", 0, 995)
+    assert stored is not None
+    assert stored.read(995, MIB).size == MIB // 2
     assert open_files() - before <= 17
     assert list(tmp_path.iterdir()) == [], "files without names"
 
@@ -124,8 +124,8 @@ def test_the_chunk_that_has_an_offset_is_found(tmp_path: Path) -> None:
     spilled = SpilledChunks(tmp_path, 8 * MIB)
     for start in (20, 0):
         spilled.put("orders", 0, spilled.write(chunk(start, [(start + 9, 50)], start + 10)))
-    found = [spilled.find("orders", 0, offset) for offset in (0, 9, 10, 19, 20, 29, 30)]
-    assert [each and each.start for each in found] == [0, 0, None, None, 20, 20, None]
+    chunks = [spilled.find("orders", 0, offset) for offset in (0, 9, 10, 19, 20, 29, 30)]
+    assert [stored and stored.start for stored in chunks] == [0, 0, None, None, 20, 20, None]
     assert [spilled.next_start("orders", 0, offset) for offset in (0, 10, 20)] == [20, 20, None]
     assert spilled.find("orders", 1, 0) is None
 
@@ -134,12 +134,12 @@ def test_a_chunk_put_again_replaces_the_one_before(tmp_path: Path) -> None:
     spilled = SpilledChunks(tmp_path, 8 * MIB)
     for seed in range(3):
         spilled.put("orders", 0, spilled.write(chunk(0, [(9, 50)], 10, seed=seed)))
-    found = spilled.find("orders", 0, 3)
-    assert found is not None
-    assert b"".join(found.read(0, MIB).parts) == b"".join(chunk(0, [(9, 50)], 10, seed=2).parts)
-    spilled.give_up("orders", 0, found)
+    stored = spilled.find("orders", 0, 3)
+    assert stored is not None
+    assert b"".join(stored.read(0, MIB).parts) == b"".join(chunk(0, [(9, 50)], 10, seed=2).parts)
+    spilled.give_up("orders", 0, stored)
     assert spilled.find("orders", 0, 3) is None
-    spilled.give_up("orders", 0, found)
+    spilled.give_up("orders", 0, stored)
 
 
 def test_a_full_disk_is_told_and_left_alone_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,9 +155,9 @@ def test_a_full_disk_is_told_and_left_alone_for_a_while(tmp_path: Path, monkeypa
         with pytest.raises(StorageError, match=r"serve\.disk_cache"):
             spilled.write(more)
     assert not spilled.is_usable
-    found = spilled.find("orders", 0, 0)
-    assert found is not None
-    assert found.read(0, MIB).size == 1000
+    stored = spilled.find("orders", 0, 0)
+    assert stored is not None
+    assert stored.read(0, MIB).size == 1000
 
 
 def test_a_write_in_pieces_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

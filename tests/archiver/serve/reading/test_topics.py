@@ -71,8 +71,8 @@ def played(folder: Path, scene: Callable[[Tables, ServedTopics], Awaitable[None]
 
 def test_names_that_clients_make_up_are_looked_up_in_one_list(tmp_path: Path) -> None:
     async def scene(tables: Tables, topics: ServedTopics) -> None:
-        found = await asyncio.gather(*(topics.named(f"made-up-{number}") for number in range(5000)))
-        assert found == [None] * 5000
+        opened = await asyncio.gather(*(topics.named(f"made-up-{number}") for number in range(5000)))
+        assert opened == [None] * 5000
         assert (tables.listings, tables.loads) == (1, [])
         assert await topics.named("orders") is not None
         assert (tables.listings, tables.loads) == (1, ["orders"])

@@ -32,7 +32,7 @@ def played(most: int, course: Callable[[WorkerTurns, Clock, list[str]], list[tup
                 clock.now += seconds
                 done.append(name)
 
-        await asyncio.gather(*(work(*each) for each in course(turns, clock, done)))
+        await asyncio.gather(*(work(*entry) for entry in course(turns, clock, done)))
 
     asyncio.run(play())
     return done
@@ -71,13 +71,13 @@ def test_half_of_the_workers_open_nothing_under_other_work(most: int, at_once: i
             pass
         tasks = [asyncio.create_task(opened()) for _ in range(9)]
         await settle()
-        found = running
+        count = running
         if most > 1:
             async with asyncio.timeout(5), turns.turn(opens=False):
                 pass
         over.set()
         await asyncio.gather(*tasks)
-        return found
+        return count
 
     assert asyncio.run(play()) == at_once
 

@@ -34,16 +34,16 @@ class Waits:
 def test_failures_are_delayed_more_until_the_user_is_quiet() -> None:
     async def play() -> None:
         now, waits = [0.0], Waits()
-        known = Attempts(lambda: now[0], wait=waits)
+        tries = Attempts(lambda: now[0], wait=waits)
         for _ in range(6):
-            await fail(known, "here")
+            await fail(tries, "here")
         assert waits.seconds == [0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
-        await fail(known, "there")
-        await fail(known, "here", "another")
+        await fail(tries, "there")
+        await fail(tries, "here", "another")
         assert waits.seconds[6:] == [0.1, 0.1]
         now[0] = 61.0
-        await fail(known, "here")
-        async with known.one("here", "user"):
+        await fail(tries, "here")
+        async with tries.one("here", "user"):
             pass
         assert waits.seconds[8:] == [0.1], "who is right doesn't wait"
 
@@ -52,10 +52,10 @@ def test_failures_are_delayed_more_until_the_user_is_quiet() -> None:
 
 def test_four_of_an_address_are_looked_at_at_a_time() -> None:
     async def play() -> None:
-        known, gate, inside = Attempts(), asyncio.Event(), []
+        tries, gate, inside = Attempts(), asyncio.Event(), []
 
         async def attempt(address: str) -> None:
-            async with known.one(address, "user"):
+            async with tries.one(address, "user"):
                 inside.append(address)
                 await gate.wait()
 
@@ -74,11 +74,11 @@ def test_four_of_an_address_are_looked_at_at_a_time() -> None:
 def test_sixty_clients_with_an_old_password_keep_no_other_out(user: str | None) -> None:
     async def play() -> None:
         waits = Waits(is_open=False)
-        known = Attempts(wait=waits)
-        failing = [asyncio.ensure_future(fail(known, "here")) for _ in range(60)]
+        tries = Attempts(wait=waits)
+        failing = [asyncio.ensure_future(fail(tries, "here")) for _ in range(60)]
         await settle(100)
         assert len(waits.seconds) == 60
-        async with known.one("here", user):
+        async with tries.one("here", user):
             pass
         waits.gate.set()
         await asyncio.gather(*failing)
@@ -90,11 +90,11 @@ def test_sixty_clients_with_an_old_password_keep_no_other_out(user: str | None) 
 def test_passwords_of_a_user_are_guessed_at_most_64_at_a_time(user: str | None, looked_at: int) -> None:
     async def play() -> None:
         waits = Waits(is_open=False)
-        known = Attempts(wait=waits)
-        failing = [asyncio.ensure_future(fail(known, "here", user)) for _ in range(100)]
+        tries = Attempts(wait=waits)
+        failing = [asyncio.ensure_future(fail(tries, "here", user)) for _ in range(100)]
         await settle(200)
         assert len(waits.seconds) == looked_at
-        async with known.one("here", "another"):
+        async with tries.one("here", "another"):
             pass
         waits.gate.set()
         await asyncio.gather(*failing)
@@ -106,15 +106,15 @@ def test_not_all_users_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     async def play() -> None:
         monkeypatch.setattr(attempts, "_MOST_USERS", 10)
         waits = Waits()
-        known = Attempts(wait=waits)
+        tries = Attempts(wait=waits)
         for number in range(100):
-            await fail(known, "here", str(number))
-        assert len(known._users) <= 11
+            await fail(tries, "here", str(number))
+        assert len(tries._users) <= 11
         assert len(waits.seconds) == 100
         for number in range(100):
-            async with known.one("there", str(number)):
+            async with tries.one("there", str(number)):
                 pass
-        assert len(known._users) <= 11
-        assert not known._addresses
+        assert len(tries._users) <= 11
+        assert not tries._addresses
 
     asyncio.run(play())

@@ -47,7 +47,7 @@ class TlsDoor:
 
     def session(self, certificate: bytes | None) -> Session:
         principal = principal_of_certificate(certificate) if certificate else None
-        return Session(mechanisms=None, access_of=lambda one: Access(one, ()), principal=principal)
+        return Session(mechanisms=None, access_of=lambda caller: Access(caller, ()), principal=principal)
 
 
 def client_context(files: TlsFiles, name: str | None = "client") -> ssl.SSLContext:
@@ -135,10 +135,10 @@ def test_silent_connections_count_give_way_and_time_out(tmp_path: Path, files: T
         late = socket.create_connection(("127.0.0.1", endpoint.port), SECONDS)
         assert silent[0].recv(1) == b"", "the oldest gives way"
         assert time.monotonic() - began < 0.8
-        for each in (*silent[1:], late):
-            assert each.recv(1) == b""
-        for each in (*silent, late):
-            each.close()
+        for connection in (*silent[1:], late):
+            assert connection.recv(1) == b""
+        for connection in (*silent, late):
+            connection.close()
         eventually(lambda: not endpoint.server.connections, "the server has counted the ends that clients see")
         assert shown(endpoint, client_context(files))
 

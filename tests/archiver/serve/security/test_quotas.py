@@ -39,8 +39,8 @@ def test_the_nearest_quota_speaks_for_a_principal() -> None:
     for _ in range(50):
         assert quotas.wait(ALICE, 1, 0.0) == 0.0
         assert quotas.wait(BOB, 0, 0.0) == 0.0
-    other = Principal("carol")
-    assert [quotas.wait(other, 1, 0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
+    carol = Principal("carol")
+    assert [quotas.wait(carol, 1, 0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
     assert quotas.wait(Principal("dave"), 1, 0.0) == 0.0, "each has its own"
 
 

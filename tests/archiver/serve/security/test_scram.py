@@ -121,9 +121,9 @@ def test_what_is_no_first_message_is_refused(first: bytes) -> None:
 
 def test_nothing_kept_tells_the_password() -> None:
     keys = keys_of_password("SCRAM-SHA-512", "pencil", 4096)
-    other = keys_of_password("SCRAM-SHA-512", "pencil", 4096)
-    assert keys.salt != other.salt
-    assert keys.stored_key != other.stored_key
+    other_keys = keys_of_password("SCRAM-SHA-512", "pencil", 4096)
+    assert keys.salt != other_keys.salt
+    assert keys.stored_key != other_keys.stored_key
     assert is_password(keys, "pencil")
     assert not is_password(keys, "pencil ")
     assert all(secret not in repr(keys) for secret in ("salt", "stored_key", "server_key")), "no log shows them"

@@ -106,8 +106,8 @@ def test_nobody_is_anonymous_from_elsewhere_unless_it_is_allowed(folder: Path, t
 
 @pytest.mark.parametrize("text", [SASL, TLS + SASL + ACL, TLS + 'client_ca = "ca.pem"\n' + ACL, TOKENS + OAUTH])
 def test_who_has_to_show_who_they_are_may_come_from_anywhere(folder: Path, text: str) -> None:
-    found = Security(config(folder, text), is_loopback=False)
-    assert found.session(None).access is None
+    security = Security(config(folder, text), is_loopback=False)
+    assert security.session(None).access is None
 
 
 def test_users_are_looked_up_before_anybody_is_listened_to(folder: Path) -> None:
@@ -143,11 +143,11 @@ def test_keys_are_looked_up_before_anybody_is_listened_to(folder: Path, text: st
 
 def test_a_keys_password_may_be_a_reference(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEY_PASSWORD", "secret of the key")
-    found = config(folder, TLS + 'key_password = { env = "KEY_PASSWORD" }\n')
-    assert found.serve.tls is not None
-    assert found.serve.tls.key_password == "secret of the key"
-    assert "secret of the key" not in repr(found.serve)
-    assert found.serve.tls.certificate == folder / "server.crt"
+    loaded = config(folder, TLS + 'key_password = { env = "KEY_PASSWORD" }\n')
+    assert loaded.serve.tls is not None
+    assert loaded.serve.tls.key_password == "secret of the key"
+    assert "secret of the key" not in repr(loaded.serve)
+    assert loaded.serve.tls.certificate == folder / "server.crt"
 
 
 def test_what_a_certificate_says_is_who_it_is(folder: Path) -> None:

@@ -44,9 +44,9 @@ def verified(token: str, provider: Provider | None = None, *, authzid: str = "",
 
 
 def test_a_good_token_says_who_and_until_when() -> None:
-    found = verified(ISSUER_OF_ALL.token("alice", 60.0), authzid="alice")
-    assert found.name == "alice"
-    assert 55.0 < found.expires - time.time() <= 60.0
+    identity = verified(ISSUER_OF_ALL.token("alice", 60.0), authzid="alice")
+    assert identity.name == "alice"
+    assert 55.0 < identity.expires - time.time() <= 60.0
     assert verified(ISSUER_OF_ALL.token(azp="client-7"), principal_claim="azp").name == "client-7"
     assert verified(ISSUER_OF_ALL.token(aud=["others", AUDIENCE])).name == "reader"
 
@@ -118,7 +118,7 @@ def test_new_keys_are_fetched_once_a_token_has_one() -> None:
         keys = TokenKeys(provider.load, least_seconds=60.0)
         tokens = Tokens(TokenRules(issuer=ISSUER, audiences=(AUDIENCE,)), keys)
         both = [tokens.verified(Bearer.parse(bearer(provider.issuer.token()))) for _ in range(5)]
-        assert {each.name for each in await asyncio.gather(*both)} == {"reader"}
+        assert {identity.name for identity in await asyncio.gather(*both)} == {"reader"}
         assert provider.asked == 1, "who asks at once shares an answer"
         for _ in range(20):
             with pytest.raises(AuthenticationFailed):
@@ -192,10 +192,10 @@ def test_a_broken_answer_says_which_address(head: bytes, body: bytes) -> None:
         thread = threading.Thread(target=answer)
         thread.start()
         url = f"http://127.0.0.1:{server.getsockname()[1]}/keys"
-        with pytest.raises(ServeError) as told:
+        with pytest.raises(ServeError) as caught:
             keys_at(url, None)
         thread.join()
-    assert told.value.context["url"] == url
+    assert caught.value.context["url"] == url
 
 
 @pytest.mark.parametrize(

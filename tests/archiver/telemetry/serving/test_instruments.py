@@ -25,16 +25,16 @@ NUMBERS = (
 
 
 def instruments() -> ServeInstruments:
-    found = ServeInstruments()
-    Traffic(found.registry)
-    BudgetRefusals(found.registry).reached("User:a", "groups")
+    made = ServeInstruments()
+    Traffic(made.registry)
+    BudgetRefusals(made.registry).reached("User:a", "groups")
     numbers: dict[str, Any] = {name: lambda: 7 for name in NUMBERS}
-    found.read(
+    made.read(
         ServingSources(
             **numbers, members=lambda: {"g": 2}, is_leased=lambda: True, ends=lambda: [("orders", 0, 10)], lag=()
         )
     )
-    return found
+    return made
 
 
 def test_no_name_is_given_twice() -> None:

@@ -28,7 +28,7 @@ def file(
     known: bool = True,
     nan: bool = False,
 ) -> SourceFile:
-    held = None if partition is None else ValueBounds(partition, partition)
+    bounds = None if partition is None else ValueBounds(partition, partition)
     inside = TableFile(
         path=f"{spec}/{day}/{partition}/{low}-{high}-{size}-{known}",
         format="parquet",
@@ -36,7 +36,7 @@ def file(
         size_bytes=size,
         spec_id=spec,
         partition_values=(day, "eu"),
-        partitions=held,
+        partitions=bounds,
         offsets=ValueBounds(low, high),
         latest=None,
         has_nan_bounds=nan,
@@ -50,7 +50,9 @@ def chosen(*files: SourceFile, limits: CompactLimits = LIMITS) -> list[list[str]
 
 
 def lows(*files: SourceFile, limits: CompactLimits = LIMITS) -> list[list[int]]:
-    return [[each.file.offsets.low for each in group.files if each.file.offsets] for group in choose(files, limits)]
+    return [
+        [source.file.offsets.low for source in group.files if source.file.offsets] for group in choose(files, limits)
+    ]
 
 
 def test_small_neighbours_become_one_file() -> None:
@@ -60,8 +62,8 @@ def test_small_neighbours_become_one_file() -> None:
 
 
 def test_files_of_other_places_stay_apart() -> None:
-    others = [file(0, 9, day=2), file(10, 19, spec=1), file(20, 29, partition=1)]
-    assert lows(file(0, 9), file(10, 19), *others) == []
+    apart = [file(0, 9, day=2), file(10, 19, spec=1), file(20, 29, partition=1)]
+    assert lows(file(0, 9), file(10, 19), *apart) == []
 
 
 def test_no_file_that_stays_lies_between() -> None:
@@ -90,8 +92,8 @@ def test_deletes_are_a_reason_for_one_file_alone() -> None:
 
 def test_files_of_others_are_never_put_together_with_known_ones() -> None:
     """The registry can only account for a group if it knows all its files, or none."""
-    known, others = [file(n, n + 9) for n in (0, 10, 20)], [file(n, n + 9, known=False) for n in (30, 40, 50)]
-    assert lows(*known, *others) == [[0, 10, 20], [30, 40, 50]]
+    ours, foreign = [file(n, n + 9) for n in (0, 10, 20)], [file(n, n + 9, known=False) for n in (30, 40, 50)]
+    assert lows(*ours, *foreign) == [[0, 10, 20], [30, 40, 50]]
     assert lows(file(0, 9), file(10, 19, known=False), file(20, 29)) == []
     assert lows(file(0, 50), file(10, 19, known=False), file(20, 29)) == [[0, 20]]
 
@@ -149,7 +151,9 @@ def test_files_move_by_kafka_partition_and_writer() -> None:
         file(40, 49, deletes=True),
     ]
     groups = choose(files, MOVING)
-    assert sorted((tuple(each.partition for each in group.files), sorted(group.reasons)) for group in groups[:2]) == [
+    assert sorted(
+        (tuple(source.partition for source in group.files), sorted(group.reasons)) for group in groups[:2]
+    ) == [
         ((0,), ["spec"]),
         ((0, 0, 0), ["deletes", "spec"]),
     ]
@@ -170,7 +174,7 @@ def test_files_overlapping_all_partitions_move_one_by_one() -> None:
     assert lows(*files, limits=MOVING) == [[0, 0, 50, 50]]
     many = [file(low, low + 60, 900, day=day) for low in (0, 50, 100) for day in (1, 2, 3)]
     groups = choose(many, MOVING)
-    assert [{each.file.partition_values[0] for each in group.files} for group in groups] == [{1}, {2}, {3}]
+    assert [{source.file.partition_values[0] for source in group.files} for group in groups] == [{1}, {2}, {3}]
 
 
 def test_left_file_stays_and_its_neighbours_proceed() -> None:
@@ -202,40 +206,40 @@ places = st.builds(
 
 
 @given(
-    st.lists(places, max_size=30, unique_by=lambda each: each.file.path),
+    st.lists(places, max_size=30, unique_by=lambda source: source.file.path),
     st.integers(2, 6),
     st.booleans(),
     st.sets(st.integers(0, 29), max_size=3),
 )
 def test_any_choice_is_sound(files: list[SourceFile], min_files: int, saves_work: bool, left: set[int]) -> None:
-    damaged = frozenset(each.file.path for number, each in enumerate(files) if number in left)
+    damaged = frozenset(source.file.path for number, source in enumerate(files) if number in left)
     limits = CompactLimits(target_bytes=TARGET, min_files=min_files, saves_work=saves_work, left=damaged)
     groups = choose(files, limits)
     paths = [path for group in groups for path in group.paths]
     assert not damaged.intersection(paths)
     assert len(paths) == len(set(paths)), "each file is in one group at most"
     for group in groups:
-        assert len({place(each) for each in group.files}) == 1
+        assert len({place(source) for source in group.files}) == 1
         if group.is_mixed:
             continue
         assert group.is_cut == (group.size_bytes > LIMITS.most_bytes)
-        stays = [each for each in files if each.file.path not in paths and place(each) == place(group.files[0])]
-        assert not any(lies_between(each, group) for each in stays)
+        stays = [source for source in files if source.file.path not in paths and place(source) == place(group.files[0])]
+        assert not any(lies_between(source, group) for source in stays)
 
 
-@given(st.lists(places, max_size=30, unique_by=lambda each: each.file.path))
+@given(st.lists(places, max_size=30, unique_by=lambda source: source.file.path))
 def test_any_file_of_another_spec_moves_once(files: list[SourceFile]) -> None:
     groups = choose(files, MOVING)
     paths = [path for group in groups for path in group.paths]
     assert len(paths) == len(set(paths))
     moved = [group for group in groups if group.is_moved]
     assert {path for group in moved for path in group.paths} == {
-        each.file.path for each in files if each.file.spec_id != 1
+        source.file.path for source in files if source.file.spec_id != 1
     }
     for group in moved:
-        assert len({(each.partition, bool(each.ranges)) for each in group.files}) == 1
+        assert len({(source.partition, bool(source.ranges)) for source in group.files}) == 1
     assert [group for group in groups if not group.is_moved] == choose(
-        (each for each in files if each.file.spec_id == 1), LIMITS
+        (source for source in files if source.file.spec_id == 1), LIMITS
     ), "the others are chosen as without"
 
 
@@ -244,7 +248,7 @@ def place(each: SourceFile) -> tuple[Any, ...]:
 
 
 def lies_between(each: SourceFile, group: FileGroup) -> bool:
-    held = [one.file.offsets for one in group.files]
+    bounds = [item.file.offsets for item in group.files]
     assert each.file.offsets is not None
-    low, high = min(one.low for one in held if one), max(one.high for one in held if one)
+    low, high = min(item.low for item in bounds if item), max(item.high for item in bounds if item)
     return low < each.file.offsets.low and each.file.offsets.high < high

@@ -41,11 +41,11 @@ def table(tmp_path: Path, archive: Any) -> CompactedTable:
 
 def groups_of(table: CompactedTable, **limits: Any) -> list[FileGroup]:
     chosen = choose(table.sources(), CompactLimits(target_bytes=1 << 20, min_files=2, spec_id=table.spec_id, **limits))
-    return [each for each in chosen if each.is_moved]
+    return [group for group in chosen if group.is_moved]
 
 
 def move(table: CompactedTable, **more: Any) -> list[GroupResult]:
-    done = [table.merged(each, **more) for each in groups_of(table)]
+    done = [table.merged(group, **more) for group in groups_of(table)]
     table.put(*done)
     return done
 
@@ -65,8 +65,8 @@ def test_a_file_becomes_one_for_each_partition_of_its_rows(table: CompactedTable
     assert specs_in(table) == {table.spec_id}
     assert table.records() == before
     assert groups_of(table) == [], "nothing is left to move"
-    (one,) = table.ranges
-    assert (one.offsets, len(one.files), one.expected) == ((0, 30), 3, 30)
+    (range_,) = table.ranges
+    assert (range_.offsets, len(range_.files), range_.expected) == ((0, 30), 3, 30)
 
 
 def test_footers_name_the_range_and_its_files(table: CompactedTable) -> None:
@@ -137,7 +137,7 @@ def test_files_without_a_row_left_become_no_file(table: CompactedTable) -> None:
     table.repartition("bucket(3, kafka.offset)")
     (done,) = move(table)
     assert done.rewritten.files == ()
-    assert [(each.start_offset, each.removed) for each in done.rewritten.emptied] == [(0, 10)]
+    assert [(range_.start_offset, range_.removed) for range_ in done.rewritten.emptied] == [(0, 10)]
 
 
 @pytest.mark.parametrize("bound", [{"target_bytes": 1}, {"room": 1}])
@@ -169,7 +169,7 @@ def test_one_file_at_a_time_is_in_the_spool_and_nothing_stays(
     monkeypatch.setattr(ObjectStore, "upload", watched)
     (done,) = move(table, pending_bytes=1)
     assert (done.files, seen) == (300, [1] * 300)
-    assert not [each for each in spool.rglob("*") if each.is_file()]
+    assert not [path for path in spool.rglob("*") if path.is_file()]
 
 
 def test_foreign_rows_without_a_time_are_refused_by_name(table: CompactedTable) -> None:
@@ -183,10 +183,10 @@ def test_foreign_rows_without_a_time_are_refused_by_name(table: CompactedTable) 
 def without_time(rows: pa.Table) -> pa.Table:
     kafka = rows["kafka"].combine_chunks()
     kind = kafka.type
-    place = kind.get_field_index("ingest_timestamp")
+    index = kind.get_field_index("ingest_timestamp")
     columns = kafka.flatten()
-    columns[place] = pa.nulls(len(kafka), kind.field(place).type)
-    changed = pa.StructArray.from_arrays(columns, fields=[each.with_nullable(nullable=True) for each in kind])
+    columns[index] = pa.nulls(len(kafka), kind.field(index).type)
+    changed = pa.StructArray.from_arrays(columns, fields=[field.with_nullable(nullable=True) for field in kind])
     at = rows.schema.get_field_index("kafka")
     return rows.set_column(at, rows.schema.field(at).with_type(changed.type), changed)
 
@@ -238,7 +238,7 @@ def test_any_mix_of_specs_gives_the_same_records_and_digests(archive: Any, case:
             groups = choose(table.sources(), limits)
             done = [table.merged(group, target_bytes=case["target"], pending_bytes=case["pending"]) for group in groups]
             table.put(*done)
-            assert {each: table.records(each) for each in before} == before
+            assert {item: table.records(item) for item in before} == before
         assert specs_in(table) <= {table.spec_id}
         written = [digest_in(file.file_path) for file in table.lake.files()]
         seen = (SeenRecord(**_plain(record)) for records in before.values() for record in records)
@@ -249,7 +249,7 @@ def spoil(table: CompactedTable, case: dict[str, Any], noise: random.Random) -> 
     if case["mixed"]:
         table.lake.rewrite()
     positions = {
-        source.file.path: [place for place in range(source.file.rows) if noise.random() < case["deleted"]]
+        source.file.path: [position for position in range(source.file.rows) if noise.random() < case["deleted"]]
         for source in table.sources()
     }
     if any(positions.values()):
@@ -261,5 +261,5 @@ def digest_in(path: str) -> str | None:
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    headers = tuple((each["key"], each["value"]) for each in record["headers"])
+    headers = tuple((header["key"], header["value"]) for header in record["headers"])
     return {**record, "headers": headers}

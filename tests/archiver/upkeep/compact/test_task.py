@@ -61,7 +61,7 @@ def test_files_without_a_row_left_become_no_file(table: CompactedTable) -> None:
     table.lake.delete_positions({path: range(10)})
     done = table.merged(group_of(table))
     assert done.rewritten.files == ()
-    assert [(each.start_offset, each.removed) for each in done.rewritten.emptied] == [(0, 10)]
+    assert [(range_.start_offset, range_.removed) for range_ in done.rewritten.emptied] == [(0, 10)]
     table.put(done)
     assert table.records() == []
 
@@ -166,8 +166,8 @@ def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> 
             table.lake.rewrite(lambda rows: dealt(rows, case["shuffled"], noise))
         files = table.sources()
         positions = {
-            each.file.path: [place for place in range(each.file.rows) if noise.random() < case["deleted"]]
-            for each in noise.sample(files, len(files) // 2)
+            item.file.path: [position for position in range(item.file.rows) if noise.random() < case["deleted"]]
+            for item in noise.sample(files, len(files) // 2)
         }
         if any(positions.values()):
             table.lake.delete_positions(positions)
@@ -176,7 +176,7 @@ def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> 
         for _ in range(2):
             groups = choose(table.sources(), limits)
             table.put(*(table.merged(group, target_bytes=case["target"], held_bytes=case["held"]) for group in groups))
-            assert {each: table.records(each) for each in before} == before
+            assert {item: table.records(item) for item in before} == before
         for source in table.sources():
             assert source.partition is not None, "each file has rows of one Kafka partition"
             assert not source.has_deletes
@@ -189,8 +189,8 @@ def test_any_files_give_the_same_records(archive: Any, case: dict[str, Any]) -> 
 def dealt(rows: pa.Table, files: int, noise: Any) -> list[pa.Table]:
     owners = [noise.randrange(files) for _ in range(rows.num_rows)]
     order = noise.sample(range(rows.num_rows), rows.num_rows)
-    found = [rows.take(pa.array([n for n in order if owners[n] == number], pa.int64())) for number in range(files)]
-    return [each for each in found if each.num_rows]
+    batches = [rows.take(pa.array([n for n in order if owners[n] == number], pa.int64())) for number in range(files)]
+    return [batch for batch in batches if batch.num_rows]
 
 
 def test_a_file_that_claims_an_order_it_does_not_have_is_sorted(table: CompactedTable) -> None:

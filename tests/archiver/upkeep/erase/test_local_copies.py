@@ -23,9 +23,9 @@ def kept(spool: Path, lake: Lake, archive: Any, start: int, end: int, *, partiti
     path = lake.add(archive.rows, batch, start, end, partition=partition)
     assert path is not None
     (spool / KEPT).mkdir(parents=True, exist_ok=True)
-    found = spool / KEPT / f"orders-{partition}-{start:020d}.parquet"
-    shutil.copyfile(urlsplit(path).path, found)
-    return found
+    copy = spool / KEPT / f"orders-{partition}-{start:020d}.parquet"
+    shutil.copyfile(urlsplit(path).path, copy)
+    return copy
 
 
 def removed(spool: Path, lake: Lake, spans: dict[int, list[tuple[int, int]]], first_offset: int = 0) -> Copies:
@@ -38,11 +38,11 @@ def removed(spool: Path, lake: Lake, spans: dict[int, list[tuple[int, int]]], fi
 def test_kept_files_go_once_all_of_their_records_are_archived(archive: Any, lake: Lake, tmp_path: Path) -> None:
     spool = tmp_path / "spool"
     assert removed(spool, lake, {0: [(3, 4)]}) == Copies()
-    hers, others = kept(spool, lake, archive, 0, 10), kept(spool, lake, archive, 10, 20)
+    hers, theirs = kept(spool, lake, archive, 0, 10), kept(spool, lake, archive, 10, 20)
     younger, elsewhere = kept(spool, lake, archive, 20, 30), kept(spool, lake, archive, 0, 10, partition=1)
     (spool / KEPT / "note.txt").write_text("of a person")
     assert removed(spool, lake, {0: [(3, 4), (25, 26)]}) == Copies(deleted=1, left=(str(younger),))
-    assert (hers.exists(), others.exists(), younger.exists(), elsewhere.exists()) == (False, True, True, True)
+    assert (hers.exists(), theirs.exists(), younger.exists(), elsewhere.exists()) == (False, True, True, True)
     assert removed(spool, lake, {1: [(9, 10)]}) == Copies(left=(str(elsewhere),)), "not archived as a whole"
     assert removed(spool, lake, {2: [(0, 99)]}) == Copies()
 

@@ -23,15 +23,15 @@ def offsets(found: OffsetList) -> set[tuple[int, int]]:
 
 
 def test_options_name_offsets_and_ranges() -> None:
-    found = OffsetList.parse(["0:1200-1209", "0:1210", "3:7"])
-    assert found.spans == {0: ((1200, 1211),), 3: ((7, 8),)}
-    assert found.text == "0:1200-1210,3:7-7"
+    listed = OffsetList.parse(["0:1200-1209", "0:1210", "3:7"])
+    assert listed.spans == {0: ((1200, 1211),), 3: ((7, 8),)}
+    assert listed.text == "0:1200-1210,3:7-7"
 
 
 @given(RECORDS)
 def test_a_file_names_each_record(records: list[tuple[int, int]]) -> None:
     columns = [f"{partition},{offset}\n" for partition, offset in records]
-    lines = [json.dumps({"topic": "orders", "partition": each, "offset": offset}) for each, offset in records]
+    lines = [json.dumps({"topic": "orders", "partition": number, "offset": offset}) for number, offset in records]
     with_tabs = [line.replace(",", "\t") for line in columns]
     for listed in (columns, ["partition,offset\n", *columns], [*lines, "\n"], with_tabs):
         assert offsets(OffsetList.read(listed, topic="orders", name="list")) == set(records)
@@ -42,12 +42,12 @@ def test_lists_are_joined_and_cut(
     one: list[tuple[int, int]], other: list[tuple[int, int]], ends: dict[int, int]
 ) -> None:
     first, second = (
-        OffsetList.read([f"{p},{o}" for p, o in each], topic="orders", name="list") for each in (one, other)
+        OffsetList.read([f"{p},{o}" for p, o in pairs], topic="orders", name="list") for pairs in (one, other)
     )
-    found = first.joined_with(second)
-    assert offsets(found) == {*one, *other}
+    joined = first.joined_with(second)
+    assert offsets(joined) == {*one, *other}
     below = {(partition, offset) for partition, offset in {*one, *other} if offset < ends.get(partition, 0)}
-    assert offsets(OffsetList(found.within(ends))) == below
+    assert offsets(OffsetList(joined.within(ends))) == below
 
 
 @pytest.mark.parametrize("text", ["1200", "0:", "0:5-4", "0:-1", "a:1", "0:1-", f"0:{2**63 - 1}"])

@@ -65,9 +65,9 @@ def manifests(attempt: Attempt) -> list[Orphan]:
 def is_certain(catalog: MemoryCatalog, *orphans: Orphan) -> bool:
     references = References()
     references.look(catalog.load, ())
-    found = never_landed(catalog.load(), orphans, references)
-    assert found in (frozenset(), frozenset(orphan.path for orphan in orphans))
-    return bool(found)
+    certain = never_landed(catalog.load(), orphans, references)
+    assert certain in (frozenset(), frozenset(orphan.path for orphan in orphans))
+    return bool(certain)
 
 
 def time_of(catalog: MemoryCatalog, number: int) -> int:
@@ -118,8 +118,8 @@ def test_manifests_of_an_attempt_that_lost_the_race(catalog: MemoryCatalog) -> N
 def test_manifests_of_an_attempt_beyond_the_last_snapshot(catalog: MemoryCatalog) -> None:
     """Such an attempt has a file that never landed, too."""
     name = data(time_of(catalog, 0)).name
-    one = span(0, 6, 7)
-    upload = replace(one, files=tuple(replace(file, path=f"file:///{name}") for file in one.files))
+    range_ = span(0, 6, 7)
+    upload = replace(range_, files=tuple(replace(file, path=f"file:///{name}") for file in range_.files))
     orphan = data(time_of(catalog, 0), name=name)
     assert is_certain(catalog, orphan, *manifests(attempt(catalog, 6, ranges=[upload])))
 

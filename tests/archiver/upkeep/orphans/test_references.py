@@ -31,8 +31,8 @@ class Loaded:
 
     @property
     def snapshot_id(self) -> int | None:
-        found: int | None = self.iceberg.metadata.current_snapshot_id
-        return found
+        snapshot_id: int | None = self.iceberg.metadata.current_snapshot_id
+        return snapshot_id
 
 
 def loaded(listed: ListedTable) -> ArchiveTable:
@@ -47,11 +47,11 @@ def listed(tmp_path: Path) -> ListedTable:
 
 
 def attempt(listed: ListedTable, *, parent: int | None, sequence: int = 100, name: UUID | None = None) -> str:
-    other = ListedTable(listed.folder)
-    manifest = other.add([data_file("file:///data/late", [1])])
+    late = ListedTable(listed.folder)
+    manifest = late.add([data_file("file:///data/late", [1])])
     path = listed.folder / (f"snap-{manifest.stem}.avro" if name is None else f"snap-1-0-{name}.avro")
     with write_manifest_list(2, listed.io.new_output(path.as_uri()), 2, parent, sequence, "deflate") as writer:
-        writer.add_manifests(other.manifests)
+        writer.add_manifests(late.manifests)
     return path.as_uri()
 
 

@@ -55,8 +55,8 @@ class Lake:
 
     def put(self, says: SegmentMetadata | None, *, ms: int = OLD_MS, rewritten: bool = False) -> str:
         ulid = str(ULID.from_timestamp(ms / 1_000))
-        place = {} if rewritten else {"partition": 0, "start_offset": 0}
-        name = str(DataFileName(topic=TOPIC.topic, ulid=ulid, extension="parquet", **place))
+        position = {} if rewritten else {"partition": 0, "start_offset": 0}
+        name = str(DataFileName(topic=TOPIC.topic, ulid=ulid, extension="parquet", **position))
         self._write("data", name, ms)
         if says:
             self.footers[name] = says
@@ -78,9 +78,9 @@ class Lake:
         me = cast("Any", self)
         connected = Connected(registry=me, catalog=me, journal=me, formats=me, now_ms=NOW_MS)
         search = OrphanSearch(connected, self.memory.load(), report, lambda _: None, older_than=self.older_than)
-        found = search.run()
+        orphans = search.run()
         report.kept = +report.kept
-        return {each.name: each.kind for each in found}, report
+        return {orphan.name: orphan.kind for orphan in orphans}, report
 
     @property
     def ledger(self) -> Any:
@@ -146,8 +146,8 @@ def test_the_registry_says_how_it_came_to_be_one(lake: Lake, state: FileState, k
 
 
 def kept(lake: Lake) -> Counter[KeptFor]:
-    found, report = lake.search()
-    assert found == {}
+    kinds, report = lake.search()
+    assert kinds == {}
     return report.kept
 
 
@@ -174,8 +174,8 @@ def test_what_the_registry_waits_for_stays(lake: Lake, state: FileState) -> None
 def test_what_an_erasure_promised_to_readers_stays(lake: Lake) -> None:
     replaced, unknown, _ = lake.put(footer(100)), lake.put(footer(100)), lake.put_manifest()
     lake.known = FileStates(states={replaced: FileState.REPLACED}, has_promise=True)
-    found, report = lake.search()
-    assert found == {unknown: OrphanKind.UNKNOWN}
+    kinds, report = lake.search()
+    assert kinds == {unknown: OrphanKind.UNKNOWN}
     assert report.kept == {KeptFor.PROMISE: 2}
 
 
@@ -223,15 +223,15 @@ def test_a_file_whose_footer_does_not_name_this_archive_stays(lake: Lake, says: 
 def test_rewritten_file_is_known_by_its_format_version(lake: Lake) -> None:
     ours = lake.put(footer(), rewritten=True)
     lake.put(footer(version=None), rewritten=True)
-    found, report = lake.search()
-    assert found == {ours: OrphanKind.UNKNOWN}
+    kinds, report = lake.search()
+    assert kinds == {ours: OrphanKind.UNKNOWN}
     assert report.kept == {KeptFor.FOOTER: 1}
 
 
 def test_a_file_that_cannot_be_read_stays_and_is_told(lake: Lake) -> None:
     name = lake.put(None)
-    found, report = lake.search()
-    assert found == {}
+    kinds, report = lake.search()
+    assert kinds == {}
     assert [path.rpartition("/")[2] for path in report.failures] == [name]
     assert not report.succeeded
 
@@ -240,8 +240,8 @@ def test_names_that_are_not_ours_are_not_looked_at(lake: Lake) -> None:
     for name in ("part-0.parquet", f"other-0-{0:020d}-{str(ULID.from_timestamp(1)).lower()}.parquet"):
         lake._write("data", name, OLD_MS)
     lake._write("metadata", "11111111-1111-4111-8111-111111111111-m0.avro", OLD_MS)
-    found, report = lake.search()
-    assert (found, report.kept) == ({}, {})
+    kinds, report = lake.search()
+    assert (kinds, report.kept) == ({}, {})
 
 
 def test_old_manifest_of_a_failed_commit_is_an_orphan(lake: Lake) -> None:

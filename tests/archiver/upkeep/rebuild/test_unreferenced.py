@@ -28,8 +28,8 @@ INGEST_ID = 13
 
 
 def footer(start: int, end: int, **of: Any) -> SegmentMetadata:
-    place = {"cluster_id": TOPIC.cluster_id, "topic": TOPIC.topic, "topic_id": str(TOPIC.topic_id), "partition": 0}
-    origin = SegmentOrigin(**{**place, "start_offset": start, "end_offset": end, **of})
+    base = {"cluster_id": TOPIC.cluster_id, "topic": TOPIC.topic, "topic_id": str(TOPIC.topic_id), "partition": 0}
+    origin = SegmentOrigin(**{**base, "start_offset": start, "end_offset": end, **of})
     return SegmentMetadata(rows=1, origin=origin, mapping="{}", schema_version=VERSION, format_version=1)
 
 
@@ -46,10 +46,10 @@ class Folder:
         name = DataFileName(
             topic=says.origin.topic, ulid=new_id(), extension="parquet", partition=partition, start_offset=start
         )
-        found = self.path / "data" / str(name)
-        found.parent.mkdir(exist_ok=True)
-        found.write_bytes(b"x")
-        self.footers[found.as_uri()], self.days[found.as_uri()] = says, days
+        path = self.path / "data" / str(name)
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+        self.footers[path.as_uri()], self.days[path.as_uri()] = says, days
         return name.ulid
 
     def look(self, ends: Ends, *, versions: frozenset[int] = frozenset({VERSION})) -> Unreferenced:
@@ -81,47 +81,47 @@ def folder(tmp_path: Path) -> Folder:
 
 def test_files_are_chained_from_where_the_table_ends(folder: Folder) -> None:
     ids = [folder.put(footer(start, start + 10)) for start in (10, 20, 30)]
-    found = folder.look(Ends(reached={0: 10}))
-    assert [(range_.id, range_.start_offset, range_.end_offset) for range_ in found.ranges] == [
+    result = folder.look(Ends(reached={0: 10}))
+    assert [(range_.id, range_.start_offset, range_.end_offset) for range_ in result.ranges] == [
         (ids[0], 10, 20),
         (ids[1], 20, 30),
         (ids[2], 30, 40),
     ]
-    assert {range_.file and range_.file.partition for range_ in found.ranges} == {PartitionTuple.of_time(5, "day(13)")}
-    assert found.left == ()
+    assert {range_.file and range_.file.partition for range_ in result.ranges} == {PartitionTuple.of_time(5, "day(13)")}
+    assert result.left == ()
 
 
 def test_of_files_with_one_start_the_longest_is_taken(folder: Folder) -> None:
     folder.put(footer(10, 15))
     longest = folder.put(footer(10, 20))
-    found = folder.look(Ends(reached={0: 10}))
-    assert [range_.id for range_ in found.ranges] == [longest]
-    assert [(one.start_offset, one.reason) for one in found.left] == [(10, LeftFor.START)]
+    result = folder.look(Ends(reached={0: 10}))
+    assert [range_.id for range_ in result.ranges] == [longest]
+    assert [(left_file.start_offset, left_file.reason) for left_file in result.left] == [(10, LeftFor.START)]
 
 
 def test_files_with_one_start_yield_the_furthest(folder: Folder) -> None:
     """Two jobs were killed before they staged their uploads, with other cuts of the log."""
-    wanted = [folder.put(footer(10, 15)), folder.put(footer(15, 40))]
+    expected = [folder.put(footer(10, 15)), folder.put(footer(15, 40))]
     folder.put(footer(10, 20))
-    found = folder.look(Ends(reached={0: 10}))
-    assert [range_.id for range_ in found.ranges] == wanted
-    assert [one.start_offset for one in found.left] == [10]
+    result = folder.look(Ends(reached={0: 10}))
+    assert [range_.id for range_ in result.ranges] == expected
+    assert [left_file.start_offset for left_file in result.left] == [10]
 
 
 @pytest.mark.parametrize("is_first", [True, False])
 def test_files_with_equal_offsets_yield_the_fullest(folder: Folder, is_first: bool) -> None:
     """The other one is a rewrite of it, which lacks rows that another engine had deleted."""
     ids = {rows: folder.put(replace(footer(10, 20), rows=rows)) for rows in ((10, 8) if is_first else (8, 10))}
-    found = folder.look(Ends(reached={0: 10}))
-    assert [range_.id for range_ in found.ranges] == [ids[10]]
+    result = folder.look(Ends(reached={0: 10}))
+    assert [range_.id for range_ in result.ranges] == [ids[10]]
 
 
 def test_a_file_after_a_gap_is_left(folder: Folder) -> None:
     folder.put(footer(10, 20))
     folder.put(footer(21, 30))
-    found = folder.look(Ends(reached={0: 10}))
-    assert [range_.start_offset for range_ in found.ranges] == [10]
-    assert [(one.start_offset, one.reason) for one in found.left] == [(21, LeftFor.START)]
+    result = folder.look(Ends(reached={0: 10}))
+    assert [range_.start_offset for range_ in result.ranges] == [10]
+    assert [(left_file.start_offset, left_file.reason) for left_file in result.left] == [(21, LeftFor.START)]
 
 
 def test_what_the_table_has_is_not_looked_at(folder: Folder) -> None:
@@ -137,20 +137,20 @@ def test_other_topics_files_are_no_business_of_ours(folder: Folder, of: dict[str
 
 def test_a_file_of_a_topic_that_was_made_again_is_left(folder: Folder) -> None:
     folder.put(footer(10, 20, topic_id=str(UUID(int=9))))
-    found = folder.look(Ends(reached={0: 10}))
-    assert (found.ranges, [one.reason for one in found.left]) == ((), [LeftFor.TOPIC])
+    result = folder.look(Ends(reached={0: 10}))
+    assert (result.ranges, [left_file.reason for left_file in result.left]) == ((), [LeftFor.TOPIC])
 
 
 def test_a_schema_version_that_nobody_knows_is_a_reason(folder: Folder) -> None:
     folder.put(footer(10, 20))
-    found = folder.look(Ends(reached={0: 10}), versions=frozenset({1}))
-    assert (found.ranges, [one.reason for one in found.left]) == ((), [LeftFor.SCHEMA])
+    result = folder.look(Ends(reached={0: 10}), versions=frozenset({1}))
+    assert (result.ranges, [left_file.reason for left_file in result.left]) == ((), [LeftFor.SCHEMA])
 
 
 def test_rows_of_two_days_fit_into_no_partition(folder: Folder) -> None:
     folder.put(footer(10, 20), days=(5, 6))
-    found = folder.look(Ends(reached={0: 10}))
-    assert (found.ranges, [one.reason for one in found.left]) == ((), [LeftFor.PARTITIONING])
+    result = folder.look(Ends(reached={0: 10}))
+    assert (result.ranges, [left_file.reason for left_file in result.left]) == ((), [LeftFor.PARTITIONING])
 
 
 @pytest.mark.parametrize(

@@ -61,26 +61,26 @@ class Copier:
 @pytest.mark.parametrize(("there", "added"), [((), PATH), ((PATH,), "file:///data/copy.parquet")])
 def test_a_file_whose_rows_were_all_deleted_does_not_come_twice(there: tuple[str, ...], added: str) -> None:
     files = (ExpectedFile(path=PATH, rows=5),)
-    one = ExpectedRange(
+    range_ = ExpectedRange(
         id="A", partition=0, start_offset=0, end_offset=5, files=files, rows=5, file_rows=5, digest=None
     )
     hole = Hole(range_id="A", partition=0, start_offset=0, end_offset=5, rows=5)
-    mender = Mender(live=cast("TableRows", Rows(*there)), expected={"A": one}, copier=cast("RowCopier", Copier()))
+    mender = Mender(live=cast("TableRows", Rows(*there)), expected={"A": range_}, copier=cast("RowCopier", Copier()))
     mending = mender.from_files(hole, (file(PATH, rows=5),))
-    assert (mending.rows, [each.path for each in mending.files]) == (5, [added])
+    assert (mending.rows, [item.path for item in mending.files]) == (5, [added])
 
 
 def test_refill_does_not_bring_back_a_file_with_retired_rows() -> None:
     files = (ExpectedFile(path=PATH, rows=5),)
-    one = ExpectedRange(
+    range_ = ExpectedRange(
         id="A", partition=0, start_offset=0, end_offset=5, files=files, rows=5, file_rows=5, digest=None
     )
     hole = Hole(range_id="A", partition=0, start_offset=0, end_offset=5, rows=5)
     mender = Mender(
-        live=cast("TableRows", Rows()), expected={"A": one}, copier=cast("RowCopier", Copier()), first_offsets={0: 2}
+        live=cast("TableRows", Rows()), expected={"A": range_}, copier=cast("RowCopier", Copier()), first_offsets={0: 2}
     )
     mending = mender.from_files(hole, (file(PATH, rows=5),))
-    assert [each.path for each in mending.files] == ["file:///data/copy.parquet"]
+    assert [item.path for item in mending.files] == ["file:///data/copy.parquet"]
 
 
 PARTITION = 4
@@ -108,7 +108,7 @@ class Mended:
         lake = Lake(self.folder / "table", RAW)
         if there:
             commit(lake, archived(self.folder, there))
-        one = ExpectedRange(
+        range_ = ExpectedRange(
             id="A",
             partition=PARTITION,
             start_offset=0,
@@ -130,7 +130,7 @@ class Mended:
             )
         )
         table = ArchiveTable(topic=TOPIC, iceberg=lake.load(TOPIC.topic))
-        mender = Mender(live=TableRows(table, FORMATS), expected={"A": one}, copier=copier)
+        mender = Mender(live=TableRows(table, FORMATS), expected={"A": range_}, copier=copier)
         return mender, Hole(range_id="A", partition=PARTITION, start_offset=0, end_offset=5, rows=5 - len(there))
 
 
@@ -167,8 +167,8 @@ def test_erased_records_stay_out_of_older_files(proven: Mended, there: set[int],
     (whole,) = archived(proven.folder / "first", range(5))
     mending = mender.from_files(hole, whole.files, [(3, 4), (7, 9)])
     assert (mending.rows, mending.reason) == (len(back), ERASED)
-    found = [read_offsets(file.path) for file in mending.files]
-    assert [*chain.from_iterable(found)] == sorted(back)
+    offsets = [read_offsets(file.path) for file in mending.files]
+    assert [*chain.from_iterable(offsets)] == sorted(back)
 
 
 def read_offsets(path: str) -> list[int]:
@@ -248,7 +248,7 @@ def test_a_copy_claims_the_order_of_its_source(tmp_path: Path, lake: Lake, archi
     lake.metadata = update_table_metadata(
         lake.metadata, prepare_refill(table, refill=refill, change=None).updates, enforce_validation=True
     )
-    orders = {each.file_path: each.sort_order_id for each in lake.files()}
+    orders = {entry.file_path: entry.sort_order_id for entry in lake.files()}
     assert (orders[copied.file.path] is not None) is is_sorted
 
 

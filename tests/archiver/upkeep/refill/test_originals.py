@@ -50,13 +50,13 @@ def test_forgotten_column_notes_are_read_from_the_file(lost: TranslatedRange):
 
 def test_unjournaled_partition_is_read_from_the_file(archive: Any, tmp_path: Path):
     """Values of columns are kept in no journal, so a rebuilt registry has none."""
-    place = PartitionTuple("day(13), identity(101)", (b"\x01\0\0\0", b"v"))
+    partition = PartitionTuple("day(13), identity(101)", (b"\x01\0\0\0", b"v"))
     path = tmp_path / "ours.parquet"
     writer = FORMATS.written.start(SpoolFile.create(path), SegmentLayout.of_mapping(archive.rows, archive.properties))
     writer.write(archive.batch([archive.row(offset=0), archive.row(offset=1)]))
     origin = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=2)
-    file = writer.close(origin=origin, path=path.as_uri(), partition=place)
-    one = TranslatedRange(
+    file = writer.close(origin=origin, path=path.as_uri(), partition=partition)
+    range_ = TranslatedRange(
         id="R",
         topic="t",
         partition=0,
@@ -67,9 +67,9 @@ def test_unjournaled_partition_is_read_from_the_file(archive: Any, tmp_path: Pat
         files=(file,),
         created_ms=0,
     )
-    kept = JournaledCommit.from_json(JournaledCommit(commit_id="C", ranges=(one,)).to_json()).ranges[0]
+    kept = JournaledCommit.from_json(JournaledCommit(commit_id="C", ranges=(range_,)).to_json()).ranges[0]
     assert kept.file is not None
-    assert (file.partition, kept.file.partition) == (place, PartitionTuple(place.by, None))
+    assert (file.partition, kept.file.partition) == (partition, PartitionTuple(partition.by, None))
     (found_file,) = originals([kept], OBJECTS, FORMATS, archive.properties)["R"]
     assert found_file == file
 

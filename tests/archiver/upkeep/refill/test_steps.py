@@ -28,12 +28,14 @@ def look(
 ) -> Found:
     memory = MemoryCatalog(folder / "table")
     present = replace(span(0, 0, 10), id="A")
-    files = tuple(ExpectedFile(path=each.path, rows=10) for each in present.files)
-    one = ExpectedRange(
+    files = tuple(ExpectedFile(path=item.path, rows=10) for item in present.files)
+    original = ExpectedRange(
         id="A", partition=0, start_offset=0, end_offset=10, files=files, rows=10, file_rows=8, digest="1" * 32
     )
-    rows = SimpleNamespace(expected_ranges=lambda _: (one,), kept_files=lambda *_: before, account=lambda *_: account)
-    held = SimpleNamespace(committed_ends=lambda _: {}, ranges=lambda *_: (present,))
+    rows = SimpleNamespace(
+        expected_ranges=lambda _: (original,), kept_files=lambda *_: before, account=lambda *_: account
+    )
+    registered = SimpleNamespace(committed_ends=lambda _: {}, ranges=lambda *_: (present,))
     gone = SimpleNamespace(offsets=lambda _: {})
     journal = SimpleNamespace(read=lambda: SimpleNamespace(erased=()))
     monkeypatch.setattr(steps, "search", lambda *_, **__: (HOLE,))
@@ -42,7 +44,7 @@ def look(
         topic=TOPIC,
         table=memory.load(),
         config=cast("Any", None),
-        registry=cast("Any", SimpleNamespace(rows=rows, files=held, erasures=gone)),
+        registry=cast("Any", SimpleNamespace(rows=rows, files=registered, erasures=gone)),
         catalog=cast("Any", SimpleNamespace(reload=lambda _: memory.load())),
         engines=EngineChoice({}),
         formats=FORMATS,
@@ -53,16 +55,16 @@ def look(
 def test_look_takes_the_digest_of_the_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = replace(file("file:///before.parquet", rows=10), digest="0" * 32)
     interval = Interval(offsets=OffsetRange(0, 0, 9), expected=10, digest="2" * 32, erased=1, lost=3)
-    found = look(tmp_path, monkeypatch, {"A": (before,)}, interval)
-    one = found.expected["A"]
-    assert (one.rows, one.digest, one.gone) == (10, "2" * 32, 3)
-    assert found.kept == {"A": (before,)}
+    result = look(tmp_path, monkeypatch, {"A": (before,)}, interval)
+    range_ = result.expected["A"]
+    assert (range_.rows, range_.digest, range_.gone) == (10, "2" * 32, 3)
+    assert result.kept == {"A": (before,)}
 
 
 def test_acceptance_names_the_present_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = look(tmp_path, monkeypatch, {"A": (file("file:///before.parquet", rows=10),)})
-    accepted = _accepted(found, HOLE, erased=2)
-    assert (accepted.left, accepted.paths) == (8, tuple(each.path for each in found.expected["A"].files))
+    result = look(tmp_path, monkeypatch, {"A": (file("file:///before.parquet", rows=10),)})
+    accepted = _accepted(result, HOLE, erased=2)
+    assert (accepted.left, accepted.paths) == (8, tuple(item.path for item in result.expected["A"].files))
     assert accepted.paths != ("file:///before.parquet",)
 
 

@@ -42,7 +42,10 @@ def put_together(
     ranges: list[RemovableRange], *files: TableFile
 ) -> tuple[list[tuple[list[str], list[str]]], list[str]]:
     parts = components(ranges, files)
-    together = [([first.id for first in each.ranges], sorted(file.path for file in each.files)) for each in parts.all]
+    together = [
+        ([first.id for first in component.ranges], sorted(file.path for file in component.files))
+        for component in parts.all
+    ]
     return together, [file.path for file in parts.strangers]
 
 

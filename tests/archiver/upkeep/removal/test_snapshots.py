@@ -32,24 +32,28 @@ def holding(catalog: MemoryCatalog) -> HoldingSnapshots:
 
 
 def test_all_but_the_current_one_may_expire(catalog: MemoryCatalog) -> None:
-    found = holding(catalog)
-    assert (len(found.going) + len(found.young), found.owned, found.settings) == (len(found.going) + 1, (), {})
-    assert found.going
+    snapshots = holding(catalog)
+    assert (len(snapshots.going) + len(snapshots.young), snapshots.owned, snapshots.settings) == (
+        len(snapshots.going) + 1,
+        (),
+        {},
+    )
+    assert snapshots.going
 
 
 @pytest.mark.parametrize(("key", "value"), [(COUNT, "500"), (AGE, "3600000"), (COUNT, "all")])
 def test_what_the_owner_keeps_is_named_with_the_setting(catalog: MemoryCatalog, key: str, value: str) -> None:
     going = holding(catalog).going
     catalog.change(SetPropertiesUpdate(updates={key: value}))
-    found = holding(catalog)
-    assert (found.going, found.owned, found.settings) == ((), going, {key: value})
-    assert found.stay
+    snapshots = holding(catalog)
+    assert (snapshots.going, snapshots.owned, snapshots.settings) == ((), going, {key: value})
+    assert snapshots.stay
 
 
 def test_tag_of_a_snapshot_with_removed_files(catalog: MemoryCatalog) -> None:
-    first = min(holding(catalog).going, key=lambda one: one.sequence_number or 0)
+    first = min(holding(catalog).going, key=lambda snapshot: snapshot.sequence_number or 0)
     catalog.change(SetSnapshotRefUpdate(ref_name="audit", type="tag", snapshot_id=first.snapshot_id, max_ref_age_ms=1))
     catalog.change(SetPropertiesUpdate(updates={COUNT: "500", "history.expire.max-ref-age-ms": "1"}))
-    found = holding(catalog)
-    assert found.named == {"audit": first.snapshot_id}
-    assert first.snapshot_id not in {one.snapshot_id for one in (*found.going, *found.owned)}
+    snapshots = holding(catalog)
+    assert snapshots.named == {"audit": first.snapshot_id}
+    assert first.snapshot_id not in {snapshot.snapshot_id for snapshot in (*snapshots.going, *snapshots.owned)}

@@ -43,7 +43,7 @@ def again(
     translator = Translator(then.row, topic="t", partition=0, on_parse_error="pass_through")
     (translated,) = translator.translate(as_records(sent))
     rows = translated.rows
-    names = {each: now.iceberg_schema.find_field(each).name for each in now.iceberg_schema.field_ids}
+    names = {field_id: now.iceberg_schema.find_field(field_id).name for field_id in now.iceberg_schema.field_ids}
     schema = wide_schema(now.row.arrow_schema, rows.schema, names)
     decoding = Decoding(row=now.row, raw_versions=raw_versions or {}, lossy_versions=lossy_versions or {})
     redecoder = Redecoder(decoding, RowFilter(reach=reach), file=rows.schema, schema=schema)

@@ -44,8 +44,8 @@ def test_candidates(tmp_path: Path, wanted: RowFilter, left_out: set[str], count
     listed = ListedTable(tmp_path)
     listed.add([data_file(name, [1], **said) for name, said in FILES.items()])  # type: ignore[arg-type]
     files = ManifestReader(counted).files(listed.table())
-    found = {file.path for file in wanted.candidates(files, frozenset({KEY_ERR, VAL_ERR}))}
+    paths = {file.path for file in wanted.candidates(files, frozenset({KEY_ERR, VAL_ERR}))}
     sure = {"no errors"} if len(counted) == 2 else set()
-    assert found == FILES.keys() - left_out - sure
+    assert paths == FILES.keys() - left_out - sure
     assert list(wanted.candidates(files, frozenset())) == []
     assert {file.path for file in wanted.candidates(files, None)} == FILES.keys() - left_out

@@ -47,12 +47,12 @@ def test_a_fault_nobody_foresaw_does_not_stop_the_job(
 
 
 def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [TopicRetired(topic="orders", table="t", stopped=True), TopicRetired(topic="orders", table="t")]
+    outcomes = [TopicRetired(topic="orders", table="t", stopped=True), TopicRetired(topic="orders", table="t")]
     runs = list[bool]()
 
     def run(self: Expire) -> ExpireReport:
         runs.append(self._options.is_over())
-        return ExpireReport(topics=(found[len(runs) - 1],), dry_run=False, seconds=0.0)
+        return ExpireReport(topics=(outcomes[len(runs) - 1],), dry_run=False, seconds=0.0)
 
     monkeypatch.setattr(Expire, "run", run)
     turns = ChoreTurns((retirement(load_config(written(tmp_path), {})),), ChoreStates(last={"orders": 7}))
@@ -64,7 +64,7 @@ def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monk
     assert [state and state.cursor for state in cursors] == [None, 7, 7]
     turns.now[0] = REST_SECONDS
     over = iter([False, True])
-    found.append(found[1])
+    outcomes.append(outcomes[1])
     turns.run("orders", is_over=lambda: next(over))
     assert runs == [False, False, True], "the run gets the pause's own end"
 
@@ -72,8 +72,8 @@ def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monk
 def test_a_file_that_keeps_records_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = TopicRetired(topic="orders", table="t", kept={3: "s3://b/1"})
-    monkeypatch.setattr(Expire, "run", lambda _: ExpireReport(topics=(found,), dry_run=False, seconds=0.0))
+    result = TopicRetired(topic="orders", table="t", kept={3: "s3://b/1"})
+    monkeypatch.setattr(Expire, "run", lambda _: ExpireReport(topics=(result,), dry_run=False, seconds=0.0))
     ChoreTurns((retirement(load_config(written(tmp_path), {})),)).run("orders")
     assert "a file keeps records of orders, partition 3, that should go: s3://b/1" in caplog.text
 

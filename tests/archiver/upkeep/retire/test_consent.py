@@ -37,7 +37,7 @@ class Consents:
         self.found[limits] = RetentionConsent(reason=reason, is_given=True, given_by=by)
 
     def withdraw_requests(self, _: object) -> None:
-        self.found = {limits: one for limits, one in self.found.items() if one.is_given}
+        self.found = {limits: consent for limits, consent in self.found.items() if consent.is_given}
 
 
 @dataclass
@@ -75,8 +75,8 @@ def removal(records: int, of_records: int) -> PlannedRemoval:
     ],
 )
 def test_short_and_large_retirements_need_consent(settings: dict[str, str], records: int, needs: bool) -> None:
-    found = consent_of(FakeRegistry(), WITHHELD, **settings)
-    assert bool(found.reasons(removal(records, 100))) is needs
+    consent = consent_of(FakeRegistry(), WITHHELD, **settings)
+    assert bool(consent.reasons(removal(records, 100))) is needs
 
 
 @pytest.mark.parametrize(
@@ -90,11 +90,11 @@ def test_short_and_large_retirements_need_consent(settings: dict[str, str], reco
 )
 def test_limits_of_a_command_are_measured_alike(named: RetireLimits, needs: bool) -> None:
     registry = FakeRegistry()
-    found = consent_of(registry, WITHHELD, named=named, retention="1h")
-    assert bool(found.reasons(removal(1, 100))) is needs
+    consent = consent_of(registry, WITHHELD, named=named, retention="1h")
+    assert bool(consent.reasons(removal(1, 100))) is needs
     if needs:
         with pytest.raises(ConsentMissing, match="give --yes; --dry-run shows"):
-            found.check(removal(1, 100))
+            consent.check(removal(1, 100))
     consent_of(registry, GIVEN, named=named, retention="1h").check(removal(99, 100))
     assert registry.consents.found == {}, "what a command names is agreed to for that run alone"
 
@@ -108,9 +108,9 @@ def test_consent_is_kept_for_its_value() -> None:
     consent_of(registry, GIVEN, retention="1h").check(removal(1, 100))
     assert registry.consents.found[limits].given_by == "jane"
     consent_of(registry, WITHHELD, retention="1h").check(removal(99, 100))
-    for other in ({"retention": "2h"}, {"retention": "1h", "retention_size": "1GiB"}):
+    for changed in ({"retention": "2h"}, {"retention": "1h", "retention_size": "1GiB"}):
         with pytest.raises(ConsentMissing):
-            consent_of(registry, WITHHELD, **other).check(removal(1, 100))
+            consent_of(registry, WITHHELD, **changed).check(removal(1, 100))
 
 
 def test_consent_that_is_not_needed_is_not_kept() -> None:
@@ -121,10 +121,10 @@ def test_consent_that_is_not_needed_is_not_kept() -> None:
 
 def test_a_request_ends_when_nothing_needs_consent() -> None:
     registry = FakeRegistry()
-    found = consent_of(registry, WITHHELD, retention="90d")
+    consent = consent_of(registry, WITHHELD, retention="90d")
     with pytest.raises(ConsentMissing):
-        found.check(removal(60, 100))
-    found.check(removal(40, 100))
+        consent.check(removal(60, 100))
+    consent.check(removal(40, 100))
     assert registry.consents.found == {}
 
 
@@ -143,18 +143,18 @@ def test_rows_at_an_edge_count_at_most() -> None:
         )
 
     def component(path: str, rows: int, low: int) -> Component:
-        one = RemovableRange(
+        range_ = RemovableRange(
             id=path, partition=0, start_offset=low, end_offset=low + rows, paths=(path,), rows=rows, expected=rows
         )
-        return Component(ranges=(one,), files=(file(path, rows, low),), recorded=(path,), has_foreign=False)
+        return Component(ranges=(range_,), files=(file(path, rows, low),), recorded=(path,), has_foreign=False)
 
     whole, edge = component("a", 10, 0), component("b", 100, 10)
     planned = Retirement(first_offsets={0: 15}, going=(whole,), edges=(edge,))
-    found = PlannedRemoval.of(planned, [*whole.files, *edge.files], {})
-    assert (found.records, found.of_records, found.spans) == (15, 110, ((0, 0, 15),))
-    assert not found.is_most
-    assert found.is_same(PlannedRemoval.of(planned, [*whole.files, *edge.files, file("c", 5, 110)], {}))
-    assert not found.is_same(PlannedRemoval.of(planned, [*whole.files, *edge.files], {0: 3}))
+    measured = PlannedRemoval.of(planned, [*whole.files, *edge.files], {})
+    assert (measured.records, measured.of_records, measured.spans) == (15, 110, ((0, 0, 15),))
+    assert not measured.is_most
+    assert measured.is_same(PlannedRemoval.of(planned, [*whole.files, *edge.files, file("c", 5, 110)], {}))
+    assert not measured.is_same(PlannedRemoval.of(planned, [*whole.files, *edge.files], {0: 3}))
 
 
 def test_rest_of_a_removal_is_within_it() -> None:

@@ -66,9 +66,9 @@ def test_unreadable_page_rows_are_not_taken_as_old(archive: Any, local: Path, co
     data = local.read_bytes()
     (page,) = [header for header in page_headers(data) if header.is_data and header.column == column]
     local.write_bytes(without_page(data, page))
-    found = young(archive, local, INGESTED_MS + 1)
-    assert found.offsets == {0: 0, 1: 7}, "a file that can't be read may be young; the other partition doesn't wait"
-    (failure,) = found.failures.values()
+    result = young(archive, local, INGESTED_MS + 1)
+    assert result.offsets == {0: 0, 1: 7}, "a file that can't be read may be young; the other partition doesn't wait"
+    (failure,) = result.failures.values()
     assert isinstance(failure, BadSegment)
     assert failure.context["partition"] == 0
-    assert list(found.failures) == [failure.context["file"]] == [local.as_uri()]
+    assert list(result.failures) == [failure.context["file"]] == [local.as_uri()]

@@ -37,17 +37,19 @@ def batched(
     known: Mapping[int, int] | None = None,
 ) -> list[Batch]:
     monkeypatch.setattr(plan, "BATCH", 1)
-    found = list(in_batches(going, edges, first_offsets=first_offsets, known=known or {}))
-    for number, batch in enumerate(found):
-        left = [range_ for those in found[number + 1 :] for each in those.going for range_ in each.ranges]
+    batches = list(in_batches(going, edges, first_offsets=first_offsets, known=known or {}))
+    for number, batch in enumerate(batches):
+        left = [range_ for later in batches[number + 1 :] for item in later.going for range_ in item.ranges]
         begin = dict(known or {}) | {
-            each: offset for each, offset in batch.first_offsets.items() if offset > (known or {}).get(each, 0)
+            item: offset for item, offset in batch.first_offsets.items() if offset > (known or {}).get(item, 0)
         }
-        assert all(range_.end_offset <= begin[range_.partition] for each in batch.going for range_ in each.ranges), (
+        assert all(range_.end_offset <= begin[range_.partition] for item in batch.going for range_ in item.ranges), (
             "a gap"
         )
-        assert all(one.start_offset >= begin.get(one.partition, 0) for one in left), "first offsets pass records"
-    return found
+        assert all(remaining.start_offset >= begin.get(remaining.partition, 0) for remaining in left), (
+            "first offsets pass records"
+        )
+    return batches
 
 
 def test_oldest_go_first_and_the_rest_sets_first_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,10 +68,10 @@ def test_file_of_two_partitions_waits_for_lower_files(monkeypatch: pytest.Monkey
 
 
 def test_what_lies_above_a_file_that_could_not_be_written_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    below, above, other = component((0, 0, 10)), component((0, 20, 30), (1, 0, 10)), component((1, 10, 20))
-    found = batched(monkeypatch, [below, above, other], {0: 10, 1: 20})
-    assert [each.going for each in found if each.going] == [(below,)]
-    assert found[-1].first_offsets == {0: 10, 1: 0}
+    below, above, apart = component((0, 0, 10)), component((0, 20, 30), (1, 0, 10)), component((1, 10, 20))
+    batches = batched(monkeypatch, [below, above, apart], {0: 10, 1: 20})
+    assert [batch.going for batch in batches if batch.going] == [(below,)]
+    assert batches[-1].first_offsets == {0: 10, 1: 0}
 
 
 def test_what_is_above_an_edge_goes_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,10 +91,10 @@ def test_what_lies_below_the_first_offsets_so_far_goes(monkeypatch: pytest.Monke
 
 
 def test_failed_edge_keeps_only_what_lies_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    below, failed, other = component((0, 0, 10)), component((0, 10, 30)), component((1, 0, 30))
-    planned = Retirement(first_offsets={0: 20, 1: 20}, going=(below,), edges=(failed, other))
+    below, failed, apart = component((0, 0, 10)), component((0, 10, 30)), component((1, 0, 30))
+    planned = Retirement(first_offsets={0: 20, 1: 20}, going=(below,), edges=(failed, apart))
     left = without_failed(planned, [failed], {})
-    assert (left.going, left.edges, dict(left.first_offsets)) == ((below,), (other,), {0: 10, 1: 20})
+    assert (left.going, left.edges, dict(left.first_offsets)) == ((below,), (apart,), {0: 10, 1: 20})
     (last,) = batched(monkeypatch, left.going, left.first_offsets, edges=left.edges)
     assert (last.with_edges, last.first_offsets) == (True, {0: 10, 1: 20})
     assert without_failed(planned, [], {}) == planned

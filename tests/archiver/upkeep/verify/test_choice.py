@@ -27,7 +27,7 @@ class Range:
     range: Offsets
 
 
-RANGES = tuple(Range(Offsets(*place)) for place in ((0, 10, 20), (0, 0, 10), (1, 0, 10)))
+RANGES = tuple(Range(Offsets(*values)) for values in ((0, 10, 20), (0, 0, 10), (1, 0, 10)))
 
 
 @pytest.fixture

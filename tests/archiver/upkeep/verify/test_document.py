@@ -52,17 +52,17 @@ def keys(folder: Path) -> tuple[SigningKey, Path]:
 
 
 def test_root_is_independent_of_record_grouping() -> None:
-    one = report(proven(0, 10, 5), proven(10, 20, 7)).topics[0]
-    other = report(proven(0, 20, 12)).topics[0]
-    (partition,) = one.partitions
-    assert [(each.start_offset, each.end_offset, each.rows) for each in partition.proven] == [(0, 20, 20)]
-    assert [(each.kind, each.start_offset, each.end_offset) for each in partition.gaps] == [
+    halves = report(proven(0, 10, 5), proven(10, 20, 7)).topics[0]
+    whole = report(proven(0, 20, 12)).topics[0]
+    (partition,) = halves.partitions
+    assert [(span.start_offset, span.end_offset, span.rows) for span in partition.proven] == [(0, 20, 20)]
+    assert [(span.kind, span.start_offset, span.end_offset) for span in partition.gaps] == [
         (GapKind.NO_RECORD, 3, 6),
         (GapKind.LOST, 20, 30),
     ]
-    assert one.root == other.root
-    assert one.root != report(proven(0, 20, 13)).topics[0].root
-    assert one.root != report(proven(0, 10, 5)).topics[0].root
+    assert halves.root == whole.root
+    assert halves.root != report(proven(0, 20, 13)).topics[0].root
+    assert halves.root != report(proven(0, 10, 5)).topics[0].root
 
 
 def test_a_report_is_intact_until_something_in_it_changes(tmp_path: Path) -> None:
@@ -70,14 +70,14 @@ def test_a_report_is_intact_until_something_in_it_changes(tmp_path: Path) -> Non
     path = tmp_path / "report.json"
     fault = Fault(kind=FaultKind.DAMAGED, message="a | b", file="f", partition=0, start_offset=1, end_offset=2)
     write_report(report(proven(0, 10, 5), faults=(fault,)), path, key)
-    found = check_report(path, public)
-    assert (found.key_id, found.report["succeeded"]) == (key.id, False)
-    assert found.page == path.with_name("report.json.md").read_text()
+    checked = check_report(path, public)
+    assert (checked.key_id, checked.report["succeeded"]) == (key.id, False)
+    assert checked.page == path.with_name("report.json.md").read_text()
     html = path.with_name("report.json.html").read_text()
     assert html.startswith("<!DOCTYPE html>")
     assert "<h1>Verification of archived topics</h1>" in html
     assert "<td>records proven</td>" in html
-    assert "| damaged | partition 0 [1, 2) f | a \\| b |" in found.page
+    assert "| damaged | partition 0 [1, 2) f | a \\| b |" in checked.page
     text = path.read_text()
     for old, new in (('"succeeded": false', '"succeeded": true'), ('"rows": 10', '"rows": 11'), ("a note", "no note")):
         path.write_text(text.replace(old, new))

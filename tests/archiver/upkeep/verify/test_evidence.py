@@ -18,7 +18,7 @@ def digest(number: int) -> str:
 
 
 def stored(start: int, end: int, *files: StoredFile) -> StoredRange:
-    one = TranslatedRange(
+    range_ = TranslatedRange(
         id="A",
         topic="orders",
         partition=0,
@@ -29,7 +29,7 @@ def stored(start: int, end: int, *files: StoredFile) -> StoredRange:
         files=(),
         created_ms=0,
     )
-    return replace(StoredRange.of(one), files=files)
+    return replace(StoredRange.of(range_), files=files)
 
 
 def part(path: str | None, rows: int, number: int, *, expected: int | None = None) -> StoredFile:

@@ -54,8 +54,8 @@ UNUSED = (
 
 @pytest.fixture
 def rows(archive: Any) -> pa.RecordBatch:
-    found: pa.RecordBatch = archive.batch([archive.row(offset=n, value=b"value %d" % n) for n in range(ROWS)])
-    return found
+    batch: pa.RecordBatch = archive.batch([archive.row(offset=n, value=b"value %d" % n) for n in range(ROWS)])
+    return batch
 
 
 @pytest.fixture
@@ -82,8 +82,8 @@ class _Mapping:
 
 
 def result_of(archive: Any, local: Path) -> VerifiedFile:
-    (found,) = results_of(archive, local)
-    return found
+    (result,) = results_of(archive, local)
+    return result
 
 
 def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
@@ -110,8 +110,8 @@ def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
         mappings={1: archive.mapping},
     )
     whole = TallyCut(partition=0, start_offset=0, end_offset=ROWS)
-    wanted = tuple(FileToRead(file=file, cuts=(whole,)) for file in files)
-    return verify_files(VerifyTask(target=target, files=wanted))
+    selected = tuple(FileToRead(file=file, cuts=(whole,)) for file in files)
+    return verify_files(VerifyTask(target=target, files=selected))
 
 
 @pytest.fixture
@@ -132,10 +132,10 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int] | None]:
 def test_sound_file_is_proven_by_decoding_needed_columns(
     archive: Any, local: Path, decoded: list[frozenset[int] | None]
 ):
-    found = result_of(archive, local)
-    assert (found.faults, found.rows, found.is_intact, found.is_read) == ((), ROWS, True, True)
-    assert [piece.rows for piece in found.pieces] == [ROWS]
-    assert (found.size_bytes, found.modified_ms) == (local.stat().st_size, local.stat().st_mtime_ns // 1_000_000)
+    result = result_of(archive, local)
+    assert (result.faults, result.rows, result.is_intact, result.is_read) == ((), ROWS, True, True)
+    assert [piece.rows for piece in result.pieces] == [ROWS]
+    assert (result.size_bytes, result.modified_ms) == (local.stat().st_size, local.stat().st_mtime_ns // 1_000_000)
     (asked,) = decoded
     assert asked is not None
     assert BATCH_START_ID not in asked
@@ -147,32 +147,32 @@ def test_bit_flip_is_found_in_each_unneeded_column(archive: Any, local: Path, na
     data = bytearray(local.read_bytes())
     data[chunk.data_page_offset + chunk.total_compressed_size - 1 - _dictionary_bytes(chunk)] ^= 1
     local.write_bytes(data)
-    found = result_of(archive, local)
-    assert [fault.kind for fault in found.faults] == [FaultKind.DAMAGED]
-    assert "row group 0" in found.faults[0].message
-    assert not found.is_read
+    result = result_of(archive, local)
+    assert [fault.kind for fault in result.faults] == [FaultKind.DAMAGED]
+    assert "row group 0" in result.faults[0].message
+    assert not result.is_read
 
 
 def test_a_page_that_readers_leave_out_is_damage(archive: Any, local: Path):
     whole = local.read_bytes()
     pages = [header for header in page_headers(whole) if header.is_data and not header.column.startswith("headers")]
-    found = []
+    results = []
     for page in pages:
         local.write_bytes(without_page(whole, page))
-        one = result_of(archive, local)
-        found.append((one.is_read, [fault.kind for fault in one.faults]))
-    assert found == [(False, [FaultKind.DAMAGED])] * len(pages)
+        result = result_of(archive, local)
+        results.append((result.is_read, [fault.kind for fault in result.faults]))
+    assert results == [(False, [FaultKind.DAMAGED])] * len(pages)
 
 
 def test_another_number_of_values_in_a_page_header_is_damage(archive: Any, local: Path):
     whole = local.read_bytes()
     pages = [header for header in page_headers(whole) if header.is_data]
-    found = []
+    results = []
     for number, page in enumerate(pages):
         local.write_bytes(with_other_count(whole, page, number % 6))
-        one = result_of(archive, local)
-        found.append((one.is_read, [fault.kind for fault in one.faults]))
-    assert found == [(False, [FaultKind.DAMAGED])] * len(pages)
+        result = result_of(archive, local)
+        results.append((result.is_read, [fault.kind for fault in result.faults]))
+    assert results == [(False, [FaultKind.DAMAGED])] * len(pages)
 
 
 def test_damage_without_values_is_found_without_decoding(
@@ -188,8 +188,8 @@ def test_damage_without_values_is_found_without_decoding(
     assert not asked & nulls, "their pages are held against their checksums"
     whole = local.read_bytes()
     for path in ("kafka.append_timestamp", "kafka.raw_timestamp"):
-        place = _chunk(local, path)
-        first, size = place.dictionary_page_offset or place.data_page_offset, place.total_compressed_size
+        chunk = _chunk(local, path)
+        first, size = chunk.dictionary_page_offset or chunk.data_page_offset, chunk.total_compressed_size
         for at in range(first, first + size):
             local.write_bytes(whole[:at] + bytes((whole[at] ^ 8,)) + whole[at + 1 :])
             assert judge(archive, local) in (0, 3), "found as by decoding it"
@@ -202,9 +202,9 @@ def test_footer_bit_flip_is_found_as_by_decoding_all(archive: Any, local: Path, 
     if not has_checksum:
         local.write_bytes(without_checksum(local.read_bytes()))
     flips = some_flips(local.read_bytes())
-    found = [(bool(one & 1), bool(one & 2)) for one in judged(local, flips, lambda: judge(archive, local))]
-    assert [flip for flip, (before, after) in zip(flips, found, strict=True) if before and not after] == []
-    assert sum(before for before, _ in found) > (len(flips) - 1 if has_checksum else len(flips) // 4)
+    verdicts = [(bool(bits & 1), bool(bits & 2)) for bits in judged(local, flips, lambda: judge(archive, local))]
+    assert [flip for flip, (before, after) in zip(flips, verdicts, strict=True) if before and not after] == []
+    assert sum(before for before, _ in verdicts) > (len(flips) - 1 if has_checksum else len(flips) // 4)
 
 
 def judge(archive: Any, local: Path) -> int:
@@ -230,10 +230,10 @@ def test_task_reads_two_files_at_once_and_reports_in_order(
         return opened(self, path)
 
     monkeypatch.setattr(ObjectStore, "open", opening)
-    found = results_of(archive, *paths)
-    assert [each.path for each in found] == [path.as_uri() for path in paths]
-    assert [each.is_intact for each in found] == [True, False, False, True]
-    kinds = [[fault.kind for fault in each.faults] for each in found]
+    results = results_of(archive, *paths)
+    assert [result.path for result in results] == [path.as_uri() for path in paths]
+    assert [result.is_intact for result in results] == [True, False, False, True]
+    kinds = [[fault.kind for fault in result.faults] for result in results]
     assert kinds == [[], [FaultKind.DAMAGED], [FaultKind.MISSING_FILE], []]
 
 
@@ -257,8 +257,8 @@ def test_batch_is_digested_while_the_next_is_decoded(archive: Any, local: Path, 
 
     monkeypatch.setattr(Assembler, "records", assembling)
     monkeypatch.setattr(Tally, "add", counting)
-    found = result_of(archive, local)
-    assert (found.faults, found.rows, found.is_intact) == ((), ROWS, True)
+    result = result_of(archive, local)
+    assert (result.faults, result.rows, result.is_intact) == ((), ROWS, True)
     assert (calls.count("assemble"), calls.count("count")) == (2, 2)
 
 
@@ -286,9 +286,9 @@ def test_file_is_closed_after_reading_if_counting_fails(archive: Any, local: Pat
     monkeypatch.setattr(Assembler, "records", assembling)
     monkeypatch.setattr(Tally, "add", counting)
     monkeypatch.setattr(OpenFile, "close", closing)
-    found = result_of(archive, local)
-    assert not found.is_read
-    assert "broken" in found.faults[0].message
+    result = result_of(archive, local)
+    assert not result.is_read
+    assert "broken" in result.faults[0].message
     assert calls == ["assembled", "assembled", "closed"]
 
 
@@ -298,8 +298,8 @@ def test_a_file_without_checksums_is_decoded_whole(
     """Other engines write such files."""
     path = tmp_path / "theirs.parquet"
     pq.write_table(pa.Table.from_batches([rows]), path)
-    found = result_of(archive, path)
-    assert (found.rows, found.is_read) == (ROWS, True)
+    result = result_of(archive, path)
+    assert (result.rows, result.is_read) == (ROWS, True)
     (asked,) = decoded
     assert asked is not None
     assert BATCH_START_ID in asked
@@ -360,7 +360,7 @@ def test_a_stream_that_fails_leaves_it_to_the_decoding(archive: Any, local: Path
 
 def _chunk(local: Path, path: str) -> pq.ColumnChunkMetaData:
     group = pq.read_metadata(local).row_group(0)
-    return next(one for n in range(group.num_columns) if (one := group.column(n)).path_in_schema == path)
+    return next(item for n in range(group.num_columns) if (item := group.column(n)).path_in_schema == path)
 
 
 def _dictionary_bytes(chunk: pq.ColumnChunkMetaData) -> int:

@@ -47,16 +47,18 @@ def cut(one: StoredRange) -> TallyCut:
 
 def piece(one: StoredRange, rows: int, number: int, **more: object) -> TallyPiece:
     at = one.start_offset
-    known = {"low": at, "high": at + rows - 1} | more
-    return TallyPiece(cut=cut(one), rows=rows, digest=digest(number), **known)  # type: ignore[arg-type]
+    bounds = {"low": at, "high": at + rows - 1} | more
+    return TallyPiece(cut=cut(one), rows=rows, digest=digest(number), **bounds)  # type: ignore[arg-type]
 
 
 def result(path: str, *pieces: TallyPiece, **more: object) -> VerifiedFile:
-    rows = sum(each.rows for each in pieces)
-    number = sum(int(each.digest, 16) for each in pieces)
+    rows = sum(part.rows for part in pieces)
+    number = sum(int(part.digest, 16) for part in pieces)
     claim = FileClaim(rows=rows, digest=digest(number), schema_version=1)
-    found = VerifiedFile(path=path, size_bytes=9, modified_ms=0, rows=rows, pieces=pieces, claim=claim, is_intact=True)
-    return replace(found, **more)  # type: ignore[arg-type]
+    verified = VerifiedFile(
+        path=path, size_bytes=9, modified_ms=0, rows=rows, pieces=pieces, claim=claim, is_intact=True
+    )
+    return replace(verified, **more)  # type: ignore[arg-type]
 
 
 WHOLE = (result(FIRST.paths[0], piece(FIRST, 8, 5)), result(SECOND.paths[0], piece(SECOND, 10, 7)))
@@ -72,10 +74,10 @@ def judged(
         faults=(),
     )
     files = {
-        each.path: TableFile(
-            path=each.path,
+        outcome.path: TableFile(
+            path=outcome.path,
             format="parquet",
-            rows=each.rows,
+            rows=outcome.rows,
             size_bytes=9,
             spec_id=0,
             partition_values=(),
@@ -83,10 +85,10 @@ def judged(
             offsets=None,
             latest=None,
         )
-        for each in results
+        for outcome in results
     }
-    places = {place: (cut(one),) for place, one in enumerate(ranges)}
-    judge = Judge(evidence, files, {each.path: each for each in results}, selected=places.keys())
+    places = {index: (cut(entry),) for index, entry in enumerate(ranges)}
+    judge = Judge(evidence, files, {outcome.path: outcome for outcome in results}, selected=places.keys())
     return judge.judge(places)
 
 
@@ -95,20 +97,20 @@ def told(found: Judgement) -> tuple[list[str], dict[str, int]]:
 
 
 def test_present_records_are_proven_and_gaps_are_named() -> None:
-    found = judged(WHOLE)
-    assert told(found) == ([], {GapKind.NO_RECORD: 2})
-    assert [(each.start_offset, each.rows, each.proof) for each in found.proven] == [
+    verdict = judged(WHOLE)
+    assert told(verdict) == ([], {GapKind.NO_RECORD: 2})
+    assert [(span.start_offset, span.rows, span.proof) for span in verdict.proven] == [
         (0, 8, Proof.DIGEST),
         (10, 10, Proof.DIGEST),
     ]
-    assert (found.gaps[0].start_offset, found.gaps[0].end_offset) == (8, 10)
-    assert found.whole == found.proven
+    assert (verdict.gaps[0].start_offset, verdict.gaps[0].end_offset) == (8, 10)
+    assert verdict.whole == verdict.proven
 
 
 def test_foreign_files_with_equal_records_prove_the_same() -> None:
     both = result("s3://b/foreign.parquet", piece(FIRST, 8, 5), piece(SECOND, 10, 7), claim=None, is_intact=False)
-    found = judged([both])
-    assert (told(found)[0], found.moved_rows) == ([], 18)
+    verdict = judged([both])
+    assert (told(verdict)[0], verdict.moved_rows) == ([], 18)
 
 
 def test_missing_rows_are_deleted_unless_a_file_explains_them() -> None:
@@ -133,10 +135,10 @@ def test_other_digest_blames_file_neighbours_or_journal() -> None:
 
 def test_accepted_and_retired_records_are_gaps_and_no_faults() -> None:
     less = SECOND.without(left=7, erased=2, lost=1)
-    found = judged([WHOLE[0], result(SECOND.paths[0], piece(SECOND, 7, 4))], (FIRST, less))
-    kinds, gaps = told(found)
+    verdict = judged([WHOLE[0], result(SECOND.paths[0], piece(SECOND, 7, 4))], (FIRST, less))
+    kinds, gaps = told(verdict)
     assert (gaps[GapKind.ERASED], gaps[GapKind.LOST]) == (2, 1)
-    assert found.proven[1].proof is Proof.FILES
+    assert verdict.proven[1].proof is Proof.FILES
     assert kinds == [FaultKind.FOOTER], "the footer was of all ten rows: another one isn't the file's"
     foreign = result("s3://b/foreign.parquet", piece(SECOND, 7, 4), is_intact=False)
     assert judged([WHOLE[0], foreign], (FIRST, less)).proven[1].proof is Proof.COUNT

@@ -65,9 +65,9 @@ class Recording:
 def tasks_of(slots: int, *sizes: int) -> list[int]:
     engine = Recording(slots)
     files = wanted(*sizes)
-    found = FileReading(target=TARGET, state=None, engine=lambda _: engine, observer=lambda _: None)
-    found.read(files)
-    assert found.results.keys() == {file.file.path for file in files}
+    reading = FileReading(target=TARGET, state=None, engine=lambda _: engine, observer=lambda _: None)
+    reading.read(files)
+    assert reading.results.keys() == {file.file.path for file in files}
     assert all(
         sum(file.file.size_bytes for file in task.files) <= TASK_BYTES or len(task.files) == 1 for task in engine.tasks
     )
@@ -116,9 +116,9 @@ class Dying(Recording):
 def test_a_worker_that_dies_takes_the_file_it_died_of_only() -> None:
     files = wanted(*[0] * 200)
     engine = Dying(files[150].file.path)
-    found = FileReading(target=TARGET, state=None, engine=lambda _: engine, observer=lambda _: None)
-    found.read(files)
-    assert [path for path, each in found.results.items() if each.faults] == [files[150].file.path]
-    assert [fault.kind for fault in found.results[files[150].file.path].faults] == [FaultKind.UNREADABLE]
-    assert found.results.keys() == {file.file.path for file in files}
+    reading = FileReading(target=TARGET, state=None, engine=lambda _: engine, observer=lambda _: None)
+    reading.read(files)
+    assert [path for path, result in reading.results.items() if result.faults] == [files[150].file.path]
+    assert [fault.kind for fault in reading.results[files[150].file.path].faults] == [FaultKind.UNREADABLE]
+    assert reading.results.keys() == {file.file.path for file in files}
     assert len(engine.tasks) == 4 + 4 + 16

@@ -42,15 +42,15 @@ def test_a_result_counts_for_the_same_object_and_cuts_only(tmp_path: Path) -> No
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)
     assert WANTED not in state
     state.keep([(WANTED, RESULT)])
-    other = replace(WANTED, file=replace(WANTED.file, path="s3://b/b.parquet"))
-    state.keep([(other, replace(RESULT, faults=(Fault(kind=FaultKind.DAMAGED, message="x"),)))])
+    second = replace(WANTED, file=replace(WANTED.file, path="s3://b/b.parquet"))
+    state.keep([(second, replace(RESULT, faults=(Fault(kind=FaultKind.DAMAGED, message="x"),)))])
     state.close()
     again = VerifyState.open(tmp_path / "spool", table, max_age=60)
     assert again.find(WANTED, 9, 5) == RESULT
     assert again.find(WANTED, 9, 6) is None
     assert again.find(WANTED, 8, 5) is None
     assert again.find(WANTED, 9, None) is None
-    assert other not in again, "what has faults is read again"
+    assert second not in again, "what has faults is read again"
     assert replace(WANTED, cuts=(replace(CUT, end_offset=5),)) not in again
     again.finish()
     assert WANTED not in VerifyState.open(tmp_path / "spool", table, max_age=60)
@@ -69,13 +69,13 @@ def test_object_young_at_run_start_is_read_again(tmp_path: Path) -> None:
     table, now_ms = uuid4(), time.time_ns() // 1_000_000
     state = VerifyState.open(tmp_path / "spool", table, max_age=60)
     young, old = now_ms - SETTLED_MS + 2_000, now_ms - SETTLED_MS - 2_000
-    other = replace(WANTED, file=replace(WANTED.file, path="s3://b/b.parquet"))
+    second = replace(WANTED, file=replace(WANTED.file, path="s3://b/b.parquet"))
     state.keep([(WANTED, replace(RESULT, modified_ms=young))])
-    state.keep([(other, replace(RESULT, modified_ms=old))])
+    state.keep([(second, replace(RESULT, modified_ms=old))])
     state.close()
     again = VerifyState.open(tmp_path / "spool", table, max_age=60)
     assert again.find(WANTED, 9, young) is None
-    assert again.find(other, 9, old) is not None
+    assert again.find(second, 9, old) is not None
 
 
 def test_cut_and_changed_lines_and_old_results_dont_count(tmp_path: Path) -> None:

@@ -40,15 +40,15 @@ def test_each_cut_has_its_records_and_strangers_are_apart() -> None:
     tally = Tally(CUTS)
     tally.add(records([(0, 0), (0, 3), (0, 4), (0, 12)]))
     tally.add(records([(0, 13), (1, 4), (1, 5), (2, 7)]))
-    found = {(piece.is_outside, piece.cut): piece for piece in tally.pieces()}
-    assert {key: piece.rows for key, piece in found.items()} == {
+    pieces = {(piece.is_outside, piece.cut): piece for piece in tally.pieces()}
+    assert {key: piece.rows for key, piece in pieces.items()} == {
         (False, CUTS[0]): 3,
         (False, CUTS[1]): 2,
         (False, CUTS[2]): 1,
         (True, cut(1, 4, 5)): 1,
         (True, cut(2, 7, 8)): 1,
     }
-    first = found[False, CUTS[0]]
+    first = pieces[False, CUTS[0]]
     assert (first.low, first.high, first.gaps, first.is_sorted) == (0, 4, ((1, 3),), True)
     assert TallyPiece.from_json(first.to_json()) == first
 
@@ -64,8 +64,10 @@ def test_the_order_of_rows_and_their_batches_dont_matter(seed: int) -> None:
     whole = RecordDigest()
     for start in range(0, len(places), 300):
         whole += mixed.add(records(places[start : start + 300]))
-    one, other = ({piece.cut: (piece.rows, piece.digest) for piece in each.pieces()} for each in (sorted_tally, mixed))
-    assert one == other
+    in_order, shuffled = (
+        {piece.cut: (piece.rows, piece.digest) for piece in tally.pieces()} for tally in (sorted_tally, mixed)
+    )
+    assert in_order == shuffled
     assert sum_of(mixed.pieces()) == (800, whole.text)
 
 

@@ -17,10 +17,10 @@ from tests.support.kafka.classic_group import DELAY, OK, REBALANCE, SESSION, Cou
 def test_members_join_and_get_what_the_leader_assigned() -> None:
     course = Course()
     joined = course.stable(3)
-    assert [len(each.members) for each in joined].count(3) == 1, "one leader"
-    assert len({each.generation for each in joined}) == len({each.leader for each in joined}) == 1
+    assert [len(reply.members) for reply in joined].count(3) == 1, "one leader"
+    assert len({reply.generation for reply in joined}) == len({reply.leader for reply in joined}) == 1
     synced = [answer for answer in course.answers.values() if isinstance(answer, Synced)]
-    assert sorted(each.assignment for each in synced) == sorted(each.member_id.encode() for each in joined)
+    assert sorted(reply.assignment for reply in synced) == sorted(reply.member_id.encode() for reply in joined)
 
 
 def test_old_clients_get_their_id_with_the_join() -> None:
@@ -38,7 +38,7 @@ def test_another_member_makes_the_others_join_again() -> None:
     assert ticket not in course.answers
     assert course.group.heartbeat(course.now, first.member_id, None, 1) == ErrorCode.rebalance_in_progress
     again = course.join(first.member_id)
-    assert {course.answers[each].generation for each in (ticket, again)} == {2}
+    assert {course.answers[number].generation for number in (ticket, again)} == {2}
 
 
 def test_who_does_not_come_back_is_left_out() -> None:
@@ -222,13 +222,13 @@ def test_live_members_end_in_one_generation(acts: list[tuple[int, str]]) -> None
 def test_a_leader_that_joins_again_wants_to_assign_anew() -> None:
     course = Course()
     joined = course.stable(2)
-    leader = next(each for each in joined if each.members)
-    follower = next(each for each in joined if not each.members)
+    leader = next(item for item in joined if item.members)
+    follower = next(item for item in joined if not item.members)
     assert course.answers[course.join(follower.member_id)].generation == 1, "a follower learns what it missed"
     ticket = course.join(leader.member_id)
     assert ticket not in course.answers
     again = course.join(follower.member_id)
-    assert {course.answers[each].generation for each in (ticket, again)} == {2}
+    assert {course.answers[item].generation for item in (ticket, again)} == {2}
 
 
 def test_live_member_that_never_rejoins_blocks_nothing() -> None:
@@ -276,8 +276,8 @@ def test_absent_static_members_stay_until_session_end() -> None:
     tickets = [course.join(instance_id=name, session_seconds=1800.0) for name in "ab"]
     course.wait(DELAY)
     joined = [course.answers[ticket] for ticket in tickets]
-    for each, name in sorted(zip(joined, "ab", strict=True), key=lambda pair: bool(pair[0].members)):
-        course.sync(each, instance_id=name)
+    for answer, name in sorted(zip(joined, "ab", strict=True), key=lambda pair: bool(pair[0].members)):
+        course.sync(answer, instance_id=name)
     members = set(course.group.members)
     dynamic, _ = course.named()
     course.take(course.group.leave(course.now, dynamic, None)[1])
@@ -285,8 +285,8 @@ def test_absent_static_members_stay_until_session_end() -> None:
     course.wait(10 * REBALANCE)
     assert set(course.group.members) == members
     tickets = [
-        course.join(each.member_id, instance_id=name, session_seconds=1800.0)
-        for each, name in zip(joined, "ab", strict=True)
+        course.join(answer.member_id, instance_id=name, session_seconds=1800.0)
+        for answer, name in zip(joined, "ab", strict=True)
     ]
     assert {course.answers[ticket].generation for ticket in tickets} == {2}
     dynamic, _ = course.named()

@@ -67,8 +67,8 @@ def test_ids_that_were_not_given_out_are_unknown(changed: Callable[[str], str]) 
     course = Course()
     member_id = course.answers[course.join()].member_id
     assert course.answers[course.join(changed(member_id))].error == ErrorCode.unknown_member_id
-    other = Course(group=ClassicGroup("other"))
-    assert other.answers[other.join(member_id)].error == ErrorCode.unknown_member_id
+    other_course = Course(group=ClassicGroup("other"))
+    assert other_course.answers[other_course.join(member_id)].error == ErrorCode.unknown_member_id
 
 
 @pytest.mark.parametrize(("session", "holds"), [(SESSION, SESSION), (1800.0, 60.0)])

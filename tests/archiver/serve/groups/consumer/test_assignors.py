@@ -17,11 +17,11 @@ wanted = st.dictionaries(st.sampled_from("abcdefgh"), st.frozensets(st.sampled_f
 
 
 def places(targets: Targets) -> list[tuple[UUID, int]]:
-    return sorted(place for held in targets.values() for place in held)
+    return sorted(partition for assigned in targets.values() for partition in assigned)
 
 
 def loads(targets: Targets) -> list[int]:
-    return [len(held) for held in targets.values()]
+    return [len(assigned) for assigned in targets.values()]
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
@@ -29,13 +29,13 @@ def loads(targets: Targets) -> list[int]:
 def test_each_wanted_partition_has_one_reader_that_wants_it(
     name: str, wants: dict[str, frozenset[UUID]], there: dict[UUID, int], before: st.DataObject
 ) -> None:
-    other = before.draw(wanted)
-    previous = ASSIGNORS[name](other, before.draw(partitions), {})
-    found = ASSIGNORS[name](wants, there, previous)
-    assert set(found) == set(wants)
+    earlier = before.draw(wanted)
+    previous = ASSIGNORS[name](earlier, before.draw(partitions), {})
+    targets = ASSIGNORS[name](wants, there, previous)
+    assert set(targets) == set(wants)
     read = {topic for topics in wants.values() for topic in topics}
-    assert places(found) == [(topic, number) for topic in sorted(read & set(there)) for number in range(there[topic])]
-    assert all(topic in wants[member] for member, held in found.items() for topic, _ in held)
+    assert places(targets) == [(topic, number) for topic in sorted(read & set(there)) for number in range(there[topic])]
+    assert all(topic in wants[member] for member, assigned in targets.items() for topic, _ in assigned)
 
 
 @given(members=st.sets(st.sampled_from("abcdefgh"), min_size=1), there=partitions, before=st.data())
@@ -44,23 +44,23 @@ def test_equal_subscriptions_balance_with_fewest_moves(
 ) -> None:
     earlier = before.draw(st.sets(st.sampled_from("abcdefgh"), min_size=1))
     previous = uniform(dict.fromkeys(sorted(earlier), frozenset(TOPICS)), there, {})
-    found = uniform(dict.fromkeys(sorted(members), frozenset(TOPICS)), there, previous)
-    assert max(loads(found)) - min(loads(found)) <= 1
+    balanced = uniform(dict.fromkeys(sorted(members), frozenset(TOPICS)), there, previous)
+    assert max(loads(balanced)) - min(loads(balanced)) <= 1
     least, over = divmod(sum(there.values()), len(members))
     kept = sorted((len(previous.get(member, ())) for member in members), reverse=True)
-    could_stay = sum(min(count, least + (place < over)) for place, count in enumerate(kept))
-    assert sum(len(found[member] & previous.get(member, frozenset())) for member in members) == could_stay
+    could_stay = sum(min(count, least + (index < over)) for index, count in enumerate(kept))
+    assert sum(len(balanced[member] & previous.get(member, frozenset())) for member in members) == could_stay
 
 
 @given(wants=wanted, there=partitions, before=wanted)
 def test_mixed_subscriptions_allow_no_better_single_move(
     wants: dict[str, frozenset[UUID]], there: dict[UUID, int], before: dict[str, frozenset[UUID]]
 ) -> None:
-    found = uniform(wants, there, uniform(before, there, {}))
-    for held in found.values():
-        for topic, _ in held:
-            readers = [each for each, topics in wants.items() if topic in topics]
-            assert len(held) - min(len(found[reader]) for reader in readers) <= 1
+    targets = uniform(wants, there, uniform(before, there, {}))
+    for assigned in targets.values():
+        for topic, _ in assigned:
+            readers = [member for member, topics in wants.items() if topic in topics]
+            assert len(assigned) - min(len(targets[reader]) for reader in readers) <= 1
 
 
 @given(wants=wanted, there=partitions)
@@ -71,7 +71,7 @@ def test_nothing_moves_when_nothing_changed(wants: dict[str, frozenset[UUID]], t
 
 def test_ranges_are_the_same_numbers_of_all_topics() -> None:
     both = frozenset(TOPICS[:2])
-    there: Mapping[UUID, int] = {TOPICS[0]: 5, TOPICS[1]: 5}
-    found = in_ranges({"a": both, "b": both}, there, {})
-    assert found["a"] == {(topic, number) for topic in both for number in range(3)}
-    assert found["b"] == {(topic, number) for topic in both for number in range(3, 5)}
+    counts: Mapping[UUID, int] = {TOPICS[0]: 5, TOPICS[1]: 5}
+    targets = in_ranges({"a": both, "b": both}, counts, {})
+    assert targets["a"] == {(topic, number) for topic in both for number in range(3)}
+    assert targets["b"] == {(topic, number) for topic in both for number in range(3, 5)}

@@ -17,11 +17,11 @@ from tests.support.kafka.consumer_group import OK, ORDERS, REBALANCE, REFUNDS, T
 
 def test_the_first_member_gets_everything() -> None:
     course = Course()
-    told = course.join("a")
-    assert (told.error, told.epoch, told.assigned) == (OK, 1, places(ORDERS, 0, 1, 2, 3))
+    answer = course.join("a")
+    assert (answer.error, answer.epoch, answer.assigned) == (OK, 1, places(ORDERS, 0, 1, 2, 3))
     assert course.group.state is ConsumerState.STABLE
-    assert course.beat("a", 1).assigned == told.assigned, "it hasn't said that it knows"
-    assert course.beat("a", 1, owned=told.assigned).assigned is None
+    assert course.beat("a", 1).assigned == answer.assigned, "it hasn't said that it knows"
+    assert course.beat("a", 1, owned=answer.assigned).assigned is None
     assert course.beat("a", 1).assigned is None, "nothing has changed"
 
 
@@ -29,15 +29,15 @@ def test_partition_moves_only_after_its_owner_revokes_it() -> None:
     course = Course()
     course.beat("a", 1, owned=course.join("a").assigned)
     assert course.join("b").assigned == frozenset()
-    told = course.beat("a", 1)
-    assert told.epoch == 1, "its epoch rises when it has given up"
-    assert told.assigned is not None
-    assert len(told.assigned) == 2
+    answer = course.beat("a", 1)
+    assert answer.epoch == 1, "its epoch rises when it has given up"
+    assert answer.assigned is not None
+    assert len(answer.assigned) == 2
     assert course.beat("b", 2).assigned is None, "not yet"
-    assert course.beat("a", 1).assigned == told.assigned, "the answer may have been lost"
-    assert course.beat("a", 1, owned=told.assigned).epoch == 2
+    assert course.beat("a", 1).assigned == answer.assigned, "the answer may have been lost"
+    assert course.beat("a", 1, owned=answer.assigned).epoch == 2
     given = course.beat("b", 2).assigned
-    assert given == places(ORDERS, 0, 1, 2, 3) - told.assigned
+    assert given == places(ORDERS, 0, 1, 2, 3) - answer.assigned
     assert course.group.state is ConsumerState.STABLE
 
 
@@ -85,10 +85,10 @@ def test_a_member_at_another_epoch_is_fenced(epoch: int, owned: frozenset[Partit
 def test_a_member_that_missed_its_epoch_is_told_again() -> None:
     course = Course()
     course.two()
-    held = course.group.members["a"].assigned
-    for owned in (held, None):
-        told = course.beat("a", 1, owned=owned)
-        assert (told.error, told.epoch, told.assigned) == (OK, 2, held)
+    assigned = course.group.members["a"].assigned
+    for owned in (assigned, None):
+        answer = course.beat("a", 1, owned=owned)
+        assert (answer.error, answer.epoch, answer.assigned) == (OK, 2, assigned)
 
 
 def test_invented_partitions_take_no_memory() -> None:
@@ -109,14 +109,14 @@ def test_a_static_member_that_comes_back_finds_what_it_had() -> None:
     course.join("b", instance_id="i")
     kept = course.beat("a", 1).assigned
     course.beat("a", 1, owned=kept)
-    held = course.beat("b", 2, instance_id="i").assigned
+    assigned = course.beat("b", 2, instance_id="i").assigned
     refused = course.join("c", instance_id="i")
     assert refused.error == ErrorCode.unreleased_instance_id
     assert course.beat("b", -2, instance_id="i").epoch == -2
     course.wait(TIMES.session / 2)
     assert course.beat("a", 2).assigned is None, "nothing moves while it is away"
-    told = course.join("c", instance_id="i")
-    assert (told.error, told.epoch, told.assigned) == (OK, 2, held)
+    answer = course.join("c", instance_id="i")
+    assert (answer.error, answer.epoch, answer.assigned) == (OK, 2, assigned)
     assert course.beat("b", 2, instance_id="i").error == ErrorCode.fenced_instance_id
     assert course.beat("b", -1, instance_id="i").error == ErrorCode.fenced_instance_id
 
@@ -131,13 +131,13 @@ def test_a_static_member_that_stays_away_loses_its_place() -> None:
 
 def test_away_static_member_keeps_only_its_share() -> None:
     course = Course()
-    held = course.join("a", instance_id="i").assigned
-    assert held is not None
+    assigned = course.join("a", instance_id="i").assigned
+    assert assigned is not None
     course.beat("a", -2, instance_id="i")
     given = course.join("b").assigned
     assert given is not None
     assert len(given) == 2, "nobody reads them, so nobody has to give them up"
-    assert course.join("c", instance_id="i").assigned == held - given
+    assert course.join("c", instance_id="i").assigned == assigned - given
 
 
 def test_partitions_that_come_and_go_are_assigned() -> None:
@@ -161,8 +161,8 @@ def test_a_pattern_finds_topics_as_they_come() -> None:
     course.topics = topics(orders=1, refunds=1)
     assert course.beat("a", 1).assigned == places(ORDERS, 0) | places(REFUNDS, 0)
     course.beat("a", 2, owned=places(ORDERS, 0) | places(REFUNDS, 0))
-    told = course.beat("a", 2, pattern="ref.*")
-    assert told.assigned == places(REFUNDS, 0)
+    answer = course.beat("a", 2, pattern="ref.*")
+    assert answer.assigned == places(REFUNDS, 0)
 
 
 def test_the_assignor_is_the_one_that_most_ask_for() -> None:
@@ -195,9 +195,9 @@ def test_the_assignor_is_the_one_that_most_ask_for() -> None:
 def test_what_cannot_be_is_refused_and_leaves_no_trace(epoch: int, values: dict[str, Any], error: ErrorCode) -> None:
     course = Course()
     whole = {"rebalance_seconds": REBALANCE, "names": frozenset({"orders"}), "owned": frozenset(), **values}
-    told = course.beat("a", epoch, **whole)
-    assert told.error == error
-    assert told.message
+    answer = course.beat("a", epoch, **whole)
+    assert answer.error == error
+    assert answer.message
     assert course.group.is_unused
     assert course.beat("", 0).error == ErrorCode.invalid_request
 

@@ -35,12 +35,12 @@ def test_pattern_never_adds_unreadable_topics() -> None:
     some = Rights(seen=BOTH, read=frozenset({"refunds"}))
     assert course.join("some", names=None, pattern=".*", rights=some).assigned == frozenset()
     course.topics = topics(orders=2, refunds=2)
-    told = course.beat("some", 2, rights=some)
-    assert told.assigned
-    assert {topic for topic, _ in told.assigned} == {REFUNDS}
-    told = course.beat("all", 1, rights=None)
+    answer = course.beat("some", 2, rights=some)
+    assert answer.assigned
+    assert {topic for topic, _ in answer.assigned} == {REFUNDS}
+    answer = course.beat("all", 1, rights=None)
     course.topics = topics(orders=8, refunds=2)
-    course.beat("all", told.epoch, rights=None)
+    course.beat("all", answer.epoch, rights=None)
     assert {topic for topic, _ in course.group.targets["some"]} == {REFUNDS}
 
 
@@ -51,12 +51,12 @@ def test_rights_that_are_taken_away_take_partitions_away(subscription: dict[str,
     joined = course.join("a", rights=both, **subscription)
     assert joined.assigned == places(ORDERS, 0) | places(REFUNDS, 0)
     assert course.beat("a", joined.epoch, rights=both, owned=joined.assigned).assigned is None, "nothing changed"
-    one = Rights(seen=frozenset({"orders"}), read=frozenset({"orders"}))
-    told = course.beat("a", joined.epoch, rights=one)
-    assert told.assigned == places(ORDERS, 0)
-    told = course.beat("a", joined.epoch, rights=one, owned=places(ORDERS, 0))
-    assert told.epoch > joined.epoch
-    again = course.beat("a", told.epoch, rights=both)
+    rights = Rights(seen=frozenset({"orders"}), read=frozenset({"orders"}))
+    answer = course.beat("a", joined.epoch, rights=rights)
+    assert answer.assigned == places(ORDERS, 0)
+    answer = course.beat("a", joined.epoch, rights=rights, owned=places(ORDERS, 0))
+    assert answer.epoch > joined.epoch
+    again = course.beat("a", answer.epoch, rights=both)
     assert again.assigned == places(ORDERS, 0) | places(REFUNDS, 0)
 
 

@@ -96,7 +96,7 @@ acts = st.tuples(
 
 
 TOPICS = [topics(orders=6, refunds=3), topics(orders=7), topics(refunds=2), topics()]
-NAMES = [frozenset(each) for each in ({"orders"}, {"refunds"}, {"orders", "refunds"}, ())]
+NAMES = [frozenset(chosen) for chosen in ({"orders"}, {"refunds"}, {"orders", "refunds"}, ())]
 PATTERNS = {"": set(), "ord.*": {"orders"}, ".*": {"orders", "refunds"}, "none": set()}
 
 
@@ -164,18 +164,20 @@ def test_each_partition_ends_with_exactly_one_reader(played: list[tuple[int, str
     crowd.settle()
     course, clients = crowd.course, crowd.clients.values()
     assert sorted(course.group.members) == sorted(client.name for client in clients), "no stuck member"
-    known = course.topics
-    wanted = {
-        client.name: {name for name in known if name in client.names | PATTERNS[client.pattern]} for client in clients
+    by_name = course.topics
+    subscribed = {
+        client.name: {name for name in by_name if name in client.names | PATTERNS[client.pattern]} for client in clients
     }
     everything = {
-        (known[name].topic_id, number)
-        for name in set().union(*wanted.values())
-        for number in range(known[name].partitions)
+        (by_name[name].topic_id, number)
+        for name in set().union(*subscribed.values())
+        for number in range(by_name[name].partitions)
     }
-    assert sorted(place for client in clients for place in client.held) == sorted(everything), "everything is assigned"
+    assert sorted(partition for client in clients for partition in client.held) == sorted(everything), (
+        "everything is assigned"
+    )
     for client in clients:
-        assert {topic for topic, _ in client.held} <= {known[name].topic_id for name in wanted[client.name]}
+        assert {topic for topic, _ in client.held} <= {by_name[name].topic_id for name in subscribed[client.name]}
         assert client.epoch == course.group.epoch
     assert course.group.state is (ConsumerState.STABLE if clients else ConsumerState.EMPTY)
 
@@ -187,15 +189,15 @@ def check(course: Course, clients: Any) -> None:
         member = members.get(client.name)
         if member is None or (client.epoch != 0 and client.epoch not in (member.epoch, member.previous_epoch)):
             continue  # it will be told to begin again, and its commits are refused
-        for place in client.held:
-            assert place not in reading, f"{client.name} and {reading[place]} read {place}"
-            reading[place] = client.name
+        for partition in client.held:
+            assert partition not in reading, f"{client.name} and {reading[partition]} read {partition}"
+            reading[partition] = client.name
     holders: dict[PartitionId, str] = {}
     for name, member in members.items():
         assert not member.assigned & member.revoking
-        for place in member.assigned | member.revoking:
-            assert place not in holders, f"{name} and {holders[place]} hold {place}"
-            holders[place] = name
+        for partition in member.assigned | member.revoking:
+            assert partition not in holders, f"{name} and {holders[partition]} hold {partition}"
+            holders[partition] = name
 
 
 MEMBERS, PARTITIONS = 20, 24
@@ -209,8 +211,8 @@ def beats_until_shared(course: Course, clients: list[Client]) -> int:
             client.beat()
             client.carry_out()
         course.wait(TIMES.interval)
-        held = sorted(place for client in clients for place in client.held)
-        is_shared = len(held) == PARTITIONS and len(set(held)) == PARTITIONS
+        assigned = sorted(partition for client in clients for partition in client.held)
+        is_shared = len(assigned) == PARTITIONS and len(set(assigned)) == PARTITIONS
         if is_shared and all(client.held for client in clients) and course.group.state is ConsumerState.STABLE:
             return beats
     pytest.fail("the group doesn't settle")
@@ -220,8 +222,8 @@ def bury(course: Course, client: Client, clients: list[Client]) -> None:
     clients.remove(client)
     for _ in range(int(TIMES.session / TIMES.interval) + 1):
         assert client.name in course.group.members
-        for each in clients:
-            each.beat()
+        for chosen in clients:
+            chosen.beat()
         course.wait(TIMES.interval)
         if client.name not in course.group.members:
             return
@@ -278,10 +280,10 @@ def test_a_group_settles_within_a_few_heartbeats(assignor: str) -> None:
         client.beat()
         course.group.members[client.name].assignor = assignor
     assert beats_until_shared(course, clients) <= MOST_BEATS
-    for place in (0, MEMBERS // 2, -1):
-        bury(course, clients[place], clients)
+    for index in (0, MEMBERS // 2, -1):
+        bury(course, clients[index], clients)
         assert beats_until_shared(course, clients) <= MOST_BEATS
-        clients.append(Client(course, f"n{place:02}"))
+        clients.append(Client(course, f"n{index:02}"))
         assert beats_until_shared(course, clients) <= MOST_BEATS
     for client in clients[:3]:  # these come back after they were let go
         bury(course, client, clients)

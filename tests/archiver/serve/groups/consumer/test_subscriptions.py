@@ -15,7 +15,7 @@ from archiver.serve.groups.consumer.subscriptions import (
 )
 
 NAMES = ("orders", "orders-eu", "refunds", "a.b")
-TOPICS = {name: KnownTopic(UUID(int=place), 1) for place, name in enumerate(NAMES, 1)}
+TOPICS = {name: KnownTopic(UUID(int=index), 1) for index, name in enumerate(NAMES, 1)}
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ TOPICS = {name: KnownTopic(UUID(int=place), 1) for place, name in enumerate(NAME
     ],
 )
 def test_a_pattern_matches_whole_names(pattern: str, matched: list[str]) -> None:
-    assert wanted(frozenset(), pattern, TOPICS) == frozenset(TOPICS[each].topic_id for each in matched)
+    assert wanted(frozenset(), pattern, TOPICS) == frozenset(TOPICS[topic].topic_id for topic in matched)
 
 
 def test_names_and_a_pattern_go_together_and_unknown_names_wait() -> None:
