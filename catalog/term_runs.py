@@ -46,10 +46,10 @@ class LeafTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermRun:
-    """`spans` are the covered offsets: partition, first, end.
+    """`spans` have all postings: partition, first, end.
 
     `column` identifies the indexed column also after renames; `name` is the configuration's. A run is valid for one
-    `mapping`. `begun_ms` is when the oldest build of its postings began, by the clock of Postgres.
+    `mapping`. No record that had left the table by `begun_ms`, a time of Postgres, is in it.
     """
 
     id: str
@@ -67,13 +67,9 @@ class TermRun:
     leaves: LeafTable
     footer: bytes
 
-    def meets(self, spans: Mapping[int, Sequence[tuple[int, int]]]) -> bool:
-        """`spans` are starts and ends by partition."""
-        return any(
-            start < end_other and start_other < end
-            for partition, start, end in self.spans
-            for start_other, end_other in spans.get(partition, ())
-        )
+    @property
+    def identity(self) -> str:
+        return self.column
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,3 +81,22 @@ class IndexState:
 
     runs: tuple[TermRun, ...] = ()
     files: Mapping[tuple[str, str], frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class GoneOffsets:
+    """Offsets of a partition, start and end, whose records had left the table by `noted_ms`.
+
+    Offsets that never had a record may be among them.
+    """
+
+    partition: int
+    start: int
+    end: int
+    noted_ms: int
+
+    def may_be_in(self, begun_ms: int, spans: Sequence[Sequence[int]]) -> bool:
+        """Whether a run may have postings of these records."""
+        return begun_ms <= self.noted_ms and any(
+            partition == self.partition and start < self.end and self.start < end for partition, start, end in spans
+        )

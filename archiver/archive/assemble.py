@@ -91,14 +91,20 @@ class Assembler:
                 "offset": kafka.field(names.OFFSET),
                 "timestamp": record_timestamps(kafka),
             }
+            return pa.RecordBatch.from_pydict(outlines | self.as_archived(rows, columns))
+
+    def as_archived(self, rows: pa.RecordBatch, columns: frozenset[str]) -> dict[str, pa.Array]:
+        """Return `key` or `headers` of records, if `columns` has them. Raises ReplayError."""
+        parts: dict[str, pa.Array] = {}
+        with self._errors():
             if "key" in columns:
                 key = column_by_id(rows, KEY_ID)
                 if key is None:
                     raise self._incomplete(names.KEY)
-                outlines["key"] = pc.struct_field(key, names.RAW).cast(pa.binary())
+                parts["key"] = pc.struct_field(key, names.RAW).cast(pa.binary())
             if "headers" in columns:
-                outlines["headers"] = self._headers(column_by_id(rows, HEADERS_ID), frozenset())
-            return pa.RecordBatch.from_pydict(outlines)
+                parts["headers"] = self._headers(column_by_id(rows, HEADERS_ID), frozenset())
+        return parts
 
     def _parts(self, rows: pa.RecordBatch, kafka: pa.StructArray, nulls: frozenset[int]) -> RecordParts:
         versions = kafka.field(names.SCHEMA_VERSION)

@@ -6,7 +6,7 @@ A row with an unknown value gets the term UNKNOWN, so that searches read it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final, TypeAlias
@@ -19,6 +19,7 @@ from pyiceberg.types import BinaryType, FixedType, IcebergType, IntegerType, Lon
 
 from archiver.archive.assemble import Mappings
 from archiver.config.index_section import HEADER, IndexedValue, IndexKind
+from archiver.config.model import TopicConfig
 from archiver.errors import ConfigError
 from archiver.records.block_facts import raw_key_id
 from archiver.records.column_answers import ids_to_read, unknown_rows
@@ -74,14 +75,14 @@ class IndexedColumn:
             return ids_to_read((self.column,), schema)
         return frozenset((HEADERS_ID,)) if self.header is not None else frozenset((self.key_id or 0,))
 
-    def terms(self, rows: pa.RecordBatch, records: pa.RecordBatch, mappings: Mappings) -> Iterator[RowTerms]:
-        """`records` are outlines with `part`."""
+    def terms(self, rows: pa.RecordBatch, parts: Mapping[str, pa.Array], mappings: Mappings) -> Iterator[RowTerms]:
+        """`parts` of the records have `part`."""
         if self.column is not None:
             yield from _terms_of_column(self.column, rows, mappings)
         elif self.header is not None:
-            yield _terms_of_header(self.header, records.column("headers"))
+            yield _terms_of_header(self.header, parts["headers"])
         else:
-            yield _terms_of_values(records.column(_KEY))
+            yield _terms_of_values(parts[_KEY])
 
 
 def resolve_columns(
@@ -90,6 +91,25 @@ def resolve_columns(
     """Raise ConfigError for a missing column or type."""
     history = ColumnHistory(ledger)
     return tuple(_resolved(setting, schema, ledger, history, topic) for setting in settings)
+
+
+def check_columns(config: TopicConfig, schemas: Iterable[Schema], ledger: LedgerState) -> None:
+    """Raise ConfigError if a column of `index` is in none of these schemas. The first one says why.
+
+    A change of the topic's schema is no mistake of the configuration: pass those of earlier versions, too.
+    """
+    every = list(schemas) if config.index else []
+    for setting in config.index:
+        errors: list[ConfigError] = []
+        for schema in every:
+            try:
+                resolve_columns([setting], schema, ledger, config.name)
+            except ConfigError as error:
+                errors.append(error)
+            else:
+                break
+        else:
+            raise errors[0]
 
 
 def indexed_leaf(

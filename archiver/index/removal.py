@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from archiver.errors import StorageError
-from archiver.index.store import EXTENSION, RunStore
+from archiver.index.claim import CLAIM
+from archiver.index.store import EXTENSION, RunStore, build_of
 from archiver.storage.objects import ListedObject
 from catalog.model import TopicRow
 from catalog.registry import Registry
-
-CLAIM: Final = "index-"
-"""How the ids of builds begin, among the runs that may write erased records."""
+from catalog.registry.rewriting_runs import RewritingRun
+from catalog.term_runs import GoneOffsets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,23 +36,26 @@ class RunRemoval:
         return failures
 
     def erase(
-        self, spans: Mapping[int, Sequence[tuple[int, int]]], *, begun_by_ms: int, grace: float
+        self, gone: Sequence[GoneOffsets], *, begun_by_ms: int, trim: Callable[[], None] = lambda: None
     ) -> tuple[list[StorageError], tuple[str, ...]]:
-        """Delete runs begun up to `begun_by_ms` that may have terms of these offsets, and strays.
+        """Delete the runs that may have terms of these offsets, or of erased or accepted ones. Also deletes strays.
 
-        Returns failures, and builds that may still write such terms. Raises RegistryError.
+        `begun_by_ms` is when the last of the records left the table. Returns failures, and the builds that may still
+        write such terms: they began before, or merge runs from before. Raises RegistryError.
+
+        Once it returns neither, no such run is registered any more: builds from before have ended or lost their claims,
+        and a merge needs runs that are current when it begins and when it ends.
         """
-        failures = self.drop(())
-        while tainted := self._tainted(spans, begun_by_ms):  # a merge may register one of runs that are dropped here
-            failures = self.drop(tainted)
-        left, alive = self.delete_strays(grace=grace)
-        return [*failures, *left], alive
+        waiting = self._builds(begun_by_ms)  # before the runs: what ended builds registered is among these
+        trim()
+        self.registry.index.erase(self.topic, gone)
+        waiting += self._builds(begun_by_ms)  # before the objects: what ended merges of dropped runs left is listed
+        return [*self.drop(()), *self.delete_strays()], tuple(dict.fromkeys(waiting))
 
-    def delete_strays(self, *, grace: float, own: str = "") -> tuple[list[StorageError], tuple[str, ...]]:
-        """Delete objects of builds without a sign of life for `grace` seconds.
+    def delete_strays(self) -> list[StorageError]:
+        """Delete the objects of builds that ended early. Looks into every folder that the index had.
 
-        In every folder that the index had. Does nothing if a build other than `own` is alive. Returns failures and
-        these builds. Raises RegistryError.
+        Returns failures. Raises RegistryError.
         """
         failures: list[StorageError] = []
         listed: dict[str, tuple[ListedObject, ...]] = {}
@@ -63,18 +65,28 @@ class RunRemoval:
             except StorageError as error:
                 failures.append(error)
         # after the listing: a build that isn't alive now has registered its objects, or never will
-        claims = self.registry.claims.runs(self.topic)
-        alive = tuple(it.id for it in claims if it.id.startswith(CLAIM) and it.id != own and it.is_alive(grace))
-        if alive:
-            return failures, alive
+        alive = {run.id for run in self._claims()}
         kept = {run.path for run in self.registry.index.load(self.topic)}
         for folder, objects in listed.items():
-            strays = (it.path for it in objects if it.path not in kept and it.name.endswith(EXTENSION))
-            failures += self.store.delete_all(strays)
+            runs = (it for it in objects if it.path not in kept and it.name.endswith(EXTENSION))
+            failures += self.store.delete_all(it.path for it in runs if not _may_be_of(it.name, alive))
             if not objects and folder != self.store.folder:
                 self.registry.index.forget_folder(self.topic, folder)
-        return failures, ()
+        return failures
 
-    def _tainted(self, spans: Mapping[int, Sequence[tuple[int, int]]], begun_by_ms: int) -> list[str]:
-        runs = self.registry.index.load(self.topic)
-        return [run.id for run in runs if run.begun_ms <= begun_by_ms and run.meets(spans)]
+    def _builds(self, begun_by_ms: int) -> list[str]:
+        return [run.id for run in self._claims() if run.begun_ms <= begun_by_ms]
+
+    def _claims(self) -> list[RewritingRun]:
+        """Return the builds that are alive. Builds that gave no sign of life for an hour lose their claims."""
+        builds = [run for run in self.registry.claims.runs(self.topic) if run.id.startswith(CLAIM)]
+        for build in builds:
+            if not build.is_alive(0):
+                self.registry.claims.forget_run(self.topic, build.id)
+        return [build for build in builds if build.is_alive(0)]
+
+
+def _may_be_of(name: str, builds: Collection[str]) -> bool:
+    """Whether one of these builds wrote an object. Earlier versions didn't write their claims into names."""
+    build = build_of(name)
+    return build in builds or (not build and bool(builds))

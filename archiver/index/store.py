@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Protocol, Self
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 
 from archiver.config import Config
 from archiver.errors import BadSegment, ConfigError, ObjectMissing, StorageError
-from archiver.index.columns import IndexedColumn
 from archiver.storage.formats import write_leaves
 from archiver.storage.objects import ListedObject, ObjectStore
+from archiver.storage.postings import OFFSET, PARTITION
 from archiver.storage.spool import TaskSpool
 from archiver.storage.spool_file import spool_error
 from archiver.storage.store_errors import storage_error
@@ -23,15 +24,30 @@ from catalog.model import new_id
 from catalog.term_runs import TermRun
 
 EXTENSION: Final = ".parquet"
+_FAR: Final = np.iinfo(np.int64).max
+
+
+class RunColumn(Protocol):
+    """What a run says of its column: an indexed column, or another run of it."""
+
+    @property
+    def identity(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def mapping(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStore:
-    """`folder` is empty without a configured place."""
+    """`folder` is empty without a configured place. `build` is the claim under which runs are written."""
 
     objects: ObjectStore
     folder: str
     spool: Path
+    build: str = ""
 
     @classmethod
     def of(cls, config: Config, name: str, uuid: UUID, *, table_location: str) -> Self | None:
@@ -55,20 +71,20 @@ class RunStore:
 
     def write(
         self,
-        column: IndexedColumn,
+        column: RunColumn,
         parts: Iterable[pa.Table],
         *,
         begun_ms: int,
         spans: Iterable[tuple[int, int, int]],
         level: int = 0,
     ) -> TermRun:
-        """Raise StorageError."""
-        run_id = new_id()
-        path = f"{self.folder}/{column.identity}/{run_id}{EXTENSION}"
+        """`spans` are cut to where postings begin. Raises StorageError."""
+        run_id, lows = new_id(), dict[int, int]()
+        path = f"{self.folder}/{column.identity}/{run_id}-{self.build}{EXTENSION}"
         with TaskSpool(self.spool) as spool:
             file = spool.create(f"{run_id}{EXTENSION}")
             try:
-                written = write_leaves(file, parts)
+                written = write_leaves(file, _noting_lows(parts, lows))
             except OSError as error:
                 raise spool_error(error, file.path) from error
             try:
@@ -88,7 +104,11 @@ class RunStore:
             checksum=written.checksum,
             entries=written.rows,
             begun_ms=begun_ms,
-            spans=tuple(sorted(spans)),
+            spans=tuple(
+                (partition, max(start, lows[partition]), end)
+                for partition, start, end in sorted(spans)
+                if partition in lows
+            ),
             leaves=written.leaves,
             footer=written.footer,
         )
@@ -113,6 +133,23 @@ class RunStore:
             return self.objects.list(folder)
         except ObjectMissing:
             return ()
+
+
+def build_of(name: str) -> str:
+    """Return the claim of the build that wrote an object of this name; empty if the name has none."""
+    return name.removesuffix(EXTENSION).partition("-")[2]
+
+
+def _noting_lows(parts: Iterable[pa.Table], lows: dict[int, int]) -> Iterator[pa.Table]:
+    """Pass tables on, and keep the lowest offset of each partition. That of a bitmap is its first granule's."""
+    for part in parts:
+        partitions, offsets = part[PARTITION].to_numpy(), part[OFFSET].to_numpy()
+        distinct = np.unique(partitions)
+        lowest = np.full(len(distinct), _FAR)
+        np.minimum.at(lowest, np.searchsorted(distinct, partitions), offsets)
+        for partition, low in zip(distinct.tolist(), lowest.tolist(), strict=True):
+            lows[partition] = min(low, lows.get(partition, low))
+        yield part
 
 
 def leaf_bytes(objects: ObjectStore, path: str, start: int, size: int) -> bytes:

@@ -28,6 +28,7 @@ from archiver.engine.classic_settings import runs_here
 from archiver.engine.runner import Engine
 from archiver.engine.session import check_spark
 from archiver.errors import ConfigError, TopicBusy, UnknownTopic
+from archiver.index.columns import check_columns
 from archiver.ingest.commits import failing
 from archiver.ingest.events import (
     Failed,
@@ -311,7 +312,9 @@ class ArchiveJob:
             schemas,
             connected.brokers.described(topic.name),
             RegisteredTopic(row=known, loaded=loaded, seen=None if known is None else ledgers.take(known)),
-            TopicServers(registry=registry, catalog=connected.catalog, journal=self._journal),
+            TopicServers(
+                registry=registry, catalog=connected.catalog, journal=self._journal, check_columns=check_columns
+            ),
             cluster_id=connected.cluster_id,
             accept_raw=self._accepts.raw,
             notes_hold=not self._has_opened,  # later the file may say something else, which others may have noted

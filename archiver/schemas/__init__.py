@@ -1,6 +1,6 @@
 """Schemas from files and a schema registry, and envelopes of values."""
 
-from archiver.schemas.bloom_columns import bloom_columns
+from archiver.schemas.bloom_columns import bloom_columns, known_schemas
 from archiver.schemas.decode import decode_in_parts, decode_values, has_errors
 from archiver.schemas.format_settings import FormatSettings, SchemaPlace, mapping_options
 from archiver.schemas.formats import FORMATS, Formats
@@ -20,5 +20,6 @@ __all__ = [
     "decode_in_parts",
     "decode_values",
     "has_errors",
+    "known_schemas",
     "mapping_options",
 ]

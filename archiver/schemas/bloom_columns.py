@@ -30,7 +30,7 @@ def bloom_columns(config: TopicConfig, assignment: Assignment, table: Schema | N
 
 
 def _column(path: str, config: TopicConfig, assignment: Assignment, table: Schema | None) -> int:
-    for schema in _schemas(assignment, table):
+    for schema in known_schemas(assignment, table):
         with suppress(ValueError):
             field = schema.find_field(path)
             if (problem := _problem(field, schema)) is not None:
@@ -41,7 +41,8 @@ def _column(path: str, config: TopicConfig, assignment: Assignment, table: Schem
     raise _refused(path, f"the table has no such column{hint}", config)
 
 
-def _schemas(assignment: Assignment, table: Schema | None) -> Iterator[Schema]:
+def known_schemas(assignment: Assignment, table: Schema | None) -> Iterator[Schema]:
+    """Yield the columns of the newest version, of the table, and of earlier versions, latest first."""
     yield assignment.iceberg_schema
     if table is not None:
         yield table

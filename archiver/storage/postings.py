@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self, TypeAlias
 
@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
+
+from catalog.ranges.spans import joined
 
 TERM: Final = "transform_value"
 PARTITION: Final = "partition"
@@ -30,6 +32,7 @@ is the first one."""
 
 GRANULE_BITS: Final = 12
 """A granule is 4,096 offsets of a partition."""
+GRANULE_MASK: Final = (1 << GRANULE_BITS) - 1
 
 Numbers: TypeAlias = npt.NDArray[np.int64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
@@ -45,6 +48,18 @@ class TermOffsets:
 
     def __len__(self) -> int:
         return len(self.terms)
+
+    def spans(self) -> list[tuple[int, int, int]]:
+        """Return partitions with their lowest offset, and the one after their highest."""
+        if not len(self):
+            return []
+        places = np.append(0, 1 + np.flatnonzero(self.partitions[1:] != self.partitions[:-1]))
+        lows, highs = (extreme.reduceat(self.offsets, places).tolist() for extreme in (np.minimum, np.maximum))
+        spans: dict[int, tuple[int, int]] = {}
+        for partition, low, high in zip(self.partitions[places].tolist(), lows, highs, strict=True):
+            start, end = spans.get(partition, (low, high + 1))
+            spans[partition] = min(start, low), max(end, high + 1)
+        return [(partition, *spans[partition]) for partition in sorted(spans)]
 
     @classmethod
     def joined(cls, parts: Sequence[TermOffsets]) -> Self:
@@ -71,7 +86,11 @@ def _order(found: TermOffsets) -> Numbers:
     falls = (partitions[1:] < partitions[:-1]) | ((partitions[1:] == partitions[:-1]) & (offsets[1:] < offsets[:-1]))
     if falls.any():
         return np.lexsort((offsets, partitions, found.terms))
-    return np.argsort(found.terms, kind="stable")
+    # Numbers sort several times faster than their places do: sort terms with places for their last bits.
+    mask = (1 << len(found).bit_length()) - 1
+    order = np.sort((found.terms & ~mask) | np.arange(len(found))) & mask
+    terms = found.terms[order]
+    return order if (terms[1:] >= terms[:-1]).all() else order[np.argsort(terms, kind="stable")]
 
 
 def merged_postings(parts: Sequence[pa.Table], most_exact: int) -> pa.Table:
@@ -88,6 +107,8 @@ def _packed(table: pa.Table, most_exact: int) -> pa.Table:
         return table
     is_first = np.ones(len(terms), np.bool_)
     is_first[1:] = (terms[1:] != terms[:-1]) | (partitions[1:] != partitions[:-1])
+    if is_first.all():
+        return table
     starts = np.flatnonzero(is_first)
     ends = np.append(starts[1:], len(terms))
     has_bitmap = pc.is_valid(table[GRANULES]).to_numpy()
@@ -108,6 +129,71 @@ def _packed(table: pa.Table, most_exact: int) -> pa.Table:
     columns = [table[TERM], table[PARTITION], pa.array(first)]
     rows = [column.filter(pa.array(kept)) for column in columns]
     return pa.table([*rows, pa.array(bitmaps, pa.binary()).take(places)], schema=POSTINGS)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetSpans:
+    """Disjoint, sorted, half-open spans of one partition's offsets."""
+
+    starts: Numbers
+    ends: Numbers
+
+    @classmethod
+    def of(cls, spans: Iterable[tuple[int, int]]) -> Self:
+        bounds = np.array(joined(spans), np.int64).reshape(-1, 2)
+        return cls(bounds[:, 0], bounds[:, 1])
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def meet(self, lows: Numbers, ends: Numbers) -> Mask:
+        """Say of each interval whether one of its offsets is in a span."""
+        places = np.searchsorted(self.ends, lows, "right")
+        has_span = places < len(self)
+        has_span[has_span] = self.starts[places[has_span]] < ends[has_span]
+        return has_span
+
+    def enclose(self, lows: Numbers, ends: Numbers) -> Mask:
+        """Say of each interval whether all its offsets are in one span."""
+        places = np.searchsorted(self.starts, lows, "right") - 1
+        has_span = places >= 0
+        has_span[has_span] = ends[has_span] <= self.ends[places[has_span]]
+        return has_span
+
+    def border_granules(self) -> OffsetSpans:
+        """Return the granules of which a span has some offsets, but not all."""
+        borders = np.unique(np.concatenate([self.starts, self.ends]))
+        lows = np.unique(borders[borders & GRANULE_MASK != 0] >> GRANULE_BITS) << GRANULE_BITS
+        return OffsetSpans.of(zip(lows.tolist(), (lows + GRANULE_MASK + 1).tolist(), strict=True))
+
+
+def left_without(rows: pa.Table, gone: Mapping[int, OffsetSpans], *, is_strict: bool = False) -> pa.Table:
+    """Return the postings without offsets that are gone, and without granules of which all offsets are.
+
+    `is_strict`: without all granules that have such an offset.
+    """
+    partitions, offsets = rows[PARTITION].to_numpy(), rows[OFFSET].to_numpy()
+    is_exact = pc.is_null(rows[GRANULES]).to_numpy()
+    kept, firsts = np.ones(len(rows), np.bool_), offsets.copy()
+    fresh: dict[int, bytes] = {}
+    for partition, spans in gone.items():
+        here = partitions == partition
+        exact = np.flatnonzero(here & is_exact)
+        kept[exact] = ~spans.meet(offsets[exact], offsets[exact] + 1)
+        for row in np.flatnonzero(here & ~is_exact).tolist():
+            granules = np.array(BitMap64.deserialize(rows[GRANULES][row].as_py()).to_array(), np.int64)
+            lows = granules << GRANULE_BITS
+            are_gone = (spans.meet if is_strict else spans.enclose)(lows, lows + GRANULE_MASK + 1)
+            if are_gone.any():
+                left = granules[~are_gone]
+                kept[row] = bool(len(left))
+                firsts[row] = lows[~are_gone][0] if len(left) else lows[0]
+                fresh[row] = bytes(BitMap64(left.tolist()).serialize())
+    bitmaps = rows[GRANULES]
+    if fresh:
+        bitmaps = pa.array([fresh.get(row, data) for row, data in enumerate(bitmaps.to_pylist())], pa.binary())
+    columns = [rows[TERM], rows[PARTITION], pa.array(firsts), bitmaps]
+    return pa.table(columns, schema=POSTINGS).filter(pa.array(kept))
 
 
 def _bitmap(offsets: Numbers, bitmaps: pa.ChunkedArray) -> bytes:

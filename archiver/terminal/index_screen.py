@@ -55,6 +55,7 @@ def status_json(indexes: TopicIndexes) -> dict[str, Any]:
         "topic": indexes.topic,
         "columns": [asdict(column) for column in indexes.columns],
         "runs_to_delete": indexes.waiting,
+        "files_too_large": indexes.too_large,
     }
 
 
@@ -62,6 +63,11 @@ def status_screen(indexes: TopicIndexes) -> Text:
     lines = [f"{indexes.topic}: {_line(column)}" for column in indexes.columns]
     if indexes.waiting:
         lines.append(f"{indexes.topic}: {counted(indexes.waiting, 'dropped run')} to be deleted")
+    if indexes.too_large:
+        lines.append(
+            f"{indexes.topic}: {counted(indexes.too_large, 'file')} took longer than `archiver archive` had time:"
+            " `archiver index build` indexes all"
+        )
     return Text("\n".join(lines))
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Self
+
+from pyiceberg.schema import Schema
 
 from archiver.audit.trail import AuditTrail
 from archiver.commit.commit_staged import StagedTopic
@@ -16,7 +18,7 @@ from archiver.fault_points import FaultPoint, pass_point
 from archiver.files.unapproved import WaitingMapping
 from archiver.kafka.leaders import TopicDescription
 from archiver.kafka.losses import check_topic_id
-from archiver.schemas import EnvelopeReader, bloom_columns
+from archiver.schemas import EnvelopeReader, bloom_columns, known_schemas
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
@@ -33,6 +35,7 @@ from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import SchemaIdentity, TopicRow
 from catalog.registry import Registry
 from catalog.registry.ledger_rows import SeenLedger
+from schema_mapping.columns.ledger import LedgerState
 from schema_mapping.row import RowMapping
 
 
@@ -84,9 +87,12 @@ class RegisteredTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicServers:
+    """`check_columns` raises ConfigError for columns that the configuration names, and that no schema has."""
+
     registry: Registry
     catalog: TableCatalog
     journal: Journal
+    check_columns: Callable[[TopicConfig, Iterable[Schema], LedgerState], None] = lambda *_: None
 
 
 def open_topic(
@@ -129,6 +135,7 @@ def open_topic(
     assignment = choice.in_force
     pass_point(FaultPoint.AFTER_ASSIGN)
     filters = bloom_columns(config, assignment, None if table is None else table.schema)
+    servers.check_columns(config, known_schemas(assignment, None if table is None else table.schema), assignment.state)
     if table is None:
         try:
             table = catalog.ensure(

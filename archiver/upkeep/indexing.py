@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Final
 
@@ -16,12 +14,14 @@ from archiver.config import Config
 from archiver.config.index_section import IndexedValue
 from archiver.errors import ConfigError
 from archiver.index.builder import BuildReport, IndexBuild
+from archiver.index.claim import BuildClaim
 from archiver.index.columns import IndexedColumn, resolve_columns
 from archiver.index.merging import RunMerge
-from archiver.index.removal import CLAIM, RunRemoval
+from archiver.index.removal import RunRemoval
 from archiver.index.store import RunStore
+from archiver.storage.postings import OffsetSpans
 from archiver.upkeep.archived_topic import known_topics
-from catalog.model import TopicRow, new_id
+from catalog.model import TopicRow
 from catalog.registry import Registry
 from catalog.term_runs import TermRun
 from schema_mapping.columns.ledger import LedgerState
@@ -30,22 +30,6 @@ CHORE: Final = "indexing"
 REST_SECONDS: Final = 60.0
 MOST_MERGED: Final = 20_000_000
 """Entries that the chore merges at once. `archiver index build` merges more."""
-_ALIVE_SECONDS: Final = 30.0
-
-
-@dataclass(slots=True)
-class _Claim:
-    """Reports a running build to erasures, every 30 seconds."""
-
-    registry: Registry
-    topic: TopicRow
-    id: str = field(default_factory=lambda: f"{CLAIM}{new_id()}")
-    _noted: float = 0.0
-
-    def renew(self) -> None:
-        if not self._noted or time.monotonic() - self._noted >= _ALIVE_SECONDS:
-            self.registry.claims.note_run(self.topic, self.id)
-            self._noted = time.monotonic()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +50,15 @@ class ColumnIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicIndexes:
-    """`waiting` are dropped runs whose objects couldn't be deleted yet."""
+    """`waiting` are dropped runs whose objects couldn't be deleted yet.
+
+    The chore's time wasn't enough for the `too_large` files.
+    """
 
     topic: str
     columns: tuple[ColumnIndex, ...]
     waiting: int = 0
+    too_large: int = 0
 
 
 def indexing(config: Config) -> Chore:
@@ -114,17 +102,18 @@ class TopicIndex:
         """
         if not self._config.topic(self._topic.topic).index:
             raise ConfigError('the topic has no index: write index = ["key"] into its section', topic=self._topic.topic)
-        with self._claimed() as claim:
+        with BuildClaim.noted(self._registry, self._topic) as claim:
             begun_ms = self._registry.index.now_ms()
             archive = open_archive(self._config, self._topic.topic, coerces=False)
-            columns, store = self._columns(archive), self._store(archive)
+            columns, store = self._columns(archive), replace(self._store(archive), build=claim.id)
             paths = archive.snapshot.files.columns[file_columns.PATH].to_pylist()
             removal = RunRemoval(topic=self._topic, registry=self._registry, store=store)
             self._registry.index.note_folder(self._topic, store.folder)
-            strays, _ = removal.delete_strays(grace=self._config.archive.orphan_grace, own=claim.id)
-            empty = self._registry.index.forget_files(self._topic, paths)
+            strays = removal.delete_strays()
+            empty = self._registry.index.forget_files(self._topic, paths, before_ms=begun_ms)
             failures = removal.drop((*empty, *(run.id for run in self._runs() if _is_stale(run, columns))))
             memory = self._config.index.memory
+            first_offsets = self._registry.retention.proven_first_offsets(self._topic, archive.snapshot.first_offsets)
             build = IndexBuild(
                 topic=self._topic,
                 snapshot=archive.snapshot,
@@ -133,6 +122,7 @@ class TopicIndex:
                 store=store,
                 memory=memory,
                 begun_ms=begun_ms,
+                first_offsets=first_offsets,
                 is_over=is_over,
                 alive=claim.renew,
             )
@@ -143,9 +133,7 @@ class TopicIndex:
                 registry=self._registry,
                 store=store,
                 memory=memory,
-                first_offsets=self._registry.retention.proven_first_offsets(
-                    self._topic, archive.snapshot.first_offsets
-                ),
+                gone={partition: OffsetSpans.of([(0, first)]) for partition, first in first_offsets.items()},
                 most_entries=most_merged,
                 is_over=is_over,
                 alive=claim.renew,
@@ -175,7 +163,7 @@ class TopicIndex:
         store = self._configured_store(archive) or RunStore.for_deletion(self._config)
         removal = RunRemoval(topic=self._topic, registry=self._registry, store=store)
         failures = removal.drop(chosen)
-        strays, _ = removal.delete_strays(grace=self._config.archive.orphan_grace)
+        strays = removal.delete_strays()
         return len(chosen), BuildReport(failures=[*failures, *strays])
 
     def rebuild(self, names: Sequence[str] = ()) -> BuildReport:
@@ -201,7 +189,8 @@ class TopicIndex:
                 _sum(column_runs[0].name, column_runs[0].kind, column_runs, is_configured=False, all_files=len(paths))
             )
         waiting = len(self._registry.index.dropped(self._topic))
-        return TopicIndexes(topic=self._topic.topic, columns=tuple(shown), waiting=waiting)
+        too_large = len(self._registry.index.cut(self._topic).intersection(paths))
+        return TopicIndexes(topic=self._topic.topic, columns=tuple(shown), waiting=waiting, too_large=too_large)
 
     @property
     def _settings(self) -> tuple[IndexedValue, ...]:
@@ -236,15 +225,6 @@ class TopicIndex:
         if store is None:
             raise ConfigError("an index needs a place outside of all tables: set `location` in [index]")
         return store
-
-    @contextmanager
-    def _claimed(self) -> Iterator[_Claim]:
-        claim = _Claim(self._registry, self._topic)
-        claim.renew()
-        try:
-            yield claim
-        finally:
-            self._registry.claims.forget_run(self._topic, claim.id)
 
 
 def _is_stale(run: TermRun, columns: Sequence[IndexedColumn]) -> bool:

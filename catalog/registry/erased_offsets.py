@@ -44,7 +44,8 @@ def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int,
             cursor.executemany(
                 "INSERT INTO erased_offsets (topic_id, partition, start_offset, end_offset, commit_id)"
                 " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (topic_id, partition, start_offset) DO UPDATE"
-                " SET end_offset = greatest(erased_offsets.end_offset, excluded.end_offset)",
+                " SET end_offset = greatest(erased_offsets.end_offset, excluded.end_offset),"
+                " noted_ms = excluded.noted_ms WHERE erased_offsets.end_offset < excluded.end_offset",
                 rows,
             )
 

@@ -12,7 +12,16 @@ from catalog.model import TopicRow
 from catalog.ranges.regrouping import regrouped
 from catalog.ranges.replaced_files import files_of_other_engines, removal_reason
 from catalog.ranges.rewrite import Rewrite, RewriteGroup
-from catalog.registry import account_rows, erased_offsets, file_rows, first_offsets, holds, replaced_rows, topics
+from catalog.registry import (
+    account_rows,
+    erased_offsets,
+    file_rows,
+    first_offsets,
+    holds,
+    inherited_terms,
+    replaced_rows,
+    topics,
+)
 from catalog.registry.postgres import Connection
 
 _KEY = "rewrite"
@@ -83,6 +92,7 @@ def finish(connection: Connection, topic: TopicRow, rewrite: Rewrite) -> None:
     first_offsets.move(connection, topic, rewrite)
     account_rows.retire(connection, topic, rewrite.first_offsets)
     erased_offsets.add(connection, topic, rewrite.erased, commit_id=rewrite.commit_id)
+    inherited_terms.inherit(connection, topic, rewrite)
     forget(connection, topic, rewrite)
 
 

@@ -43,6 +43,24 @@ def note(connection: Connection, topic: TopicRow, run_id: str) -> None:
     )
 
 
+def renew(connection: Connection, topic: TopicRow, run_id: str) -> bool:
+    """Record a sign of life. False if the run was taken for dead, and its row deleted."""
+    renewed = connection.execute(
+        "UPDATE metadata SET updated = now() WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, run_id)
+    )
+    return bool(renewed.rowcount)
+
+
+def may_register(connection: Connection, topic: TopicRow, run_id: str, *, begun_ms: int | None = None) -> bool:
+    """Lock a run's row until the transaction ends. False if it was deleted. `begun_ms` dates the run back."""
+    noted = connection.execute(
+        "UPDATE metadata SET value = jsonb_build_object('begun_ms', least((value->>'begun_ms')::bigint, %s::bigint))"
+        " WHERE topic_id = %s AND key = %s AND name = %s",
+        (begun_ms, topic.id, _KEY, run_id),
+    )
+    return bool(noted.rowcount)
+
+
 def forget(connection: Connection, topic: TopicRow, run_id: str) -> None:
     connection.execute("DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = %s", (topic.id, _KEY, run_id))
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from psycopg.types.json import Jsonb
 
 from catalog.model import TopicRow
-from catalog.registry import topics
+from catalog.registry import rewriting_runs, topics
 from catalog.registry.postgres import Connection
-from catalog.term_runs import IndexState, LeafTable, TermRun
+from catalog.term_runs import GoneOffsets, IndexState, LeafTable, TermRun
 
 _COLUMNS: Final = (
     "id, column_id, name, kind, mapping, level, path, size_bytes, checksum, entries, begun_ms, spans, leaves, footer"
@@ -24,7 +24,13 @@ SELECT column_id, file.path, run_id FROM term_runs AS run JOIN term_run_files AS
 WHERE topic_id = %(topic)s AND state = 'current' AND file.path = ANY(%(paths)s)
 AND (column_id, mapping) IN (SELECT * FROM unnest(%(columns)s::text[], %(mappings)s::text[]))
 """
+_GONE: Final = """
+SELECT partition, start_offset, end_offset, noted_ms FROM erased_offsets WHERE topic_id = %(topic)s
+UNION ALL SELECT partition, (span->>0)::bigint, (span->>1)::bigint, noted_ms
+FROM accepted_offsets, jsonb_array_elements(spans) AS span WHERE topic_id = %(topic)s
+"""
 _FOLDER: Final = "index_folder"
+_CUT: Final = "index_cut"
 _AT_ONCE: Final = 10_000
 """Paths of a query."""
 
@@ -64,9 +70,16 @@ def state(connection: Connection, topic: TopicRow, mappings: Mapping[str, str], 
     return IndexState(runs=runs, files={key: frozenset(ids) for key, ids in files.items()})
 
 
-def add(connection: Connection, topic: TopicRow, runs: Sequence[TermRun], paths: Collection[str]) -> None:
-    """The runs of a column have the postings of these files together."""
+def add(
+    connection: Connection, topic: TopicRow, runs: Sequence[TermRun], paths: Collection[str], *, build: str
+) -> bool:
+    """The runs of a column have the postings of these files together.
+
+    False if the build's claim was deleted: an erasure that didn't wait for it may have finished.
+    """
     topics.lock(connection, topic)
+    if not rewriting_runs.may_register(connection, topic, build):
+        return False
     for run in runs:
         _insert(connection, topic, run)
     with connection.cursor() as cursor:
@@ -74,17 +87,43 @@ def add(connection: Connection, topic: TopicRow, runs: Sequence[TermRun], paths:
             "INSERT INTO term_run_files (run_id, path) SELECT %s, unnest(%s::text[])",
             [(run.id, sorted(set(paths))) for run in runs],
         )
+    connection.execute(
+        "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = ANY(%s)", (topic.id, _CUT, sorted(set(paths)))
+    )
+    return True
 
 
-def replace(connection: Connection, topic: TopicRow, run: TermRun, merged: Collection[str]) -> bool:
-    """False if a `merged` run is no longer current."""
+def begin_merge(connection: Connection, topic: TopicRow, runs: Sequence[TermRun], *, build: str) -> bool:
+    """Date a build back to the oldest of the runs that it is going to read, so that erasures wait for it.
+
+    False if one of them is not current any more, or the build's claim was deleted.
+    """
+    topics.lock(connection, topic)
+    begun_ms = min(run.begun_ms for run in runs)
+    return _are_current(connection, topic, [run.id for run in runs]) and rewriting_runs.may_register(
+        connection, topic, build, begun_ms=begun_ms
+    )
+
+
+def replace(
+    connection: Connection,
+    topic: TopicRow,
+    run: TermRun,
+    merged: Collection[str],
+    *,
+    build: str,
+    kept: Collection[str] | None = None,
+) -> bool:
+    """Only files of `kept`, by default all, stay covered.
+
+    False if one of them is not current any more, or the build's claim was deleted.
+    """
     topics.lock(connection, topic)
     ids = sorted(merged)
-    current = connection.execute(
-        "SELECT count(*) FROM term_runs WHERE id = ANY(%s) AND topic_id = %s AND state = 'current'", (ids, topic.id)
-    ).fetchone()
-    if current is None or current[0] != len(ids):
+    if not _are_current(connection, topic, ids) or not rewriting_runs.may_register(connection, topic, build):
         return False
+    if kept is not None:
+        _uncover(connection, ids, kept=sorted(kept))
     _insert(connection, topic, run)
     connection.execute(
         "INSERT INTO term_run_files (run_id, path) SELECT DISTINCT %s, path FROM term_run_files WHERE run_id = ANY(%s)",
@@ -95,28 +134,60 @@ def replace(connection: Connection, topic: TopicRow, run: TermRun, merged: Colle
     return True
 
 
+def gone_offsets(connection: Connection, topic: TopicRow) -> tuple[int, tuple[GoneOffsets, ...]]:
+    """Return the erased and accepted offsets, and a time: offsets that are noted later are not before it."""
+    topics.lock(connection, topic)
+    connection.execute("SELECT pg_sleep(0.001)")  # later than all times of the caller
+    at_ms = now_ms(connection)
+    rows = connection.execute(_GONE, {"topic": topic.id})
+    return at_ms, tuple(GoneOffsets(*row) for row in rows)
+
+
+def erase(connection: Connection, topic: TopicRow, gone: Sequence[GoneOffsets]) -> tuple[str, ...]:
+    """Take the runs that may have postings of `gone`, or of erased and accepted offsets, out of use. Returns their ids.
+
+    The remaining runs have none of these, and are dated after them.
+    """
+    at_ms, noted = gone_offsets(connection, topic)
+    every = [*gone, *noted]
+    rows = connection.execute(
+        "SELECT id, begun_ms, spans FROM term_runs WHERE topic_id = %s AND state = 'current' ORDER BY id", (topic.id,)
+    ).fetchall()
+    tainted = tuple(run_id for run_id, begun_ms, spans in rows if any(it.may_be_in(begun_ms, spans) for it in every))
+    drop(connection, topic, tainted)
+    connection.execute(
+        "UPDATE term_runs SET begun_ms = %(at)s WHERE topic_id = %(topic)s AND state = 'current' AND begun_ms < %(at)s",
+        {"topic": topic.id, "at": at_ms},
+    )
+    return tainted
+
+
 def drop(connection: Connection, topic: TopicRow, ids: Collection[str]) -> None:
     """Their files aren't covered any more, also by other runs of the column."""
     topics.lock(connection, topic)
-    connection.execute(
-        "DELETE FROM term_run_files AS file USING term_run_files AS gone, term_runs AS run, term_runs AS dropped"
-        " WHERE gone.run_id = ANY(%(ids)s) AND file.path = gone.path AND run.id = file.run_id"
-        " AND dropped.id = gone.run_id AND run.topic_id = dropped.topic_id AND run.column_id = dropped.column_id"
-        " AND run.mapping = dropped.mapping",
-        {"ids": sorted(ids)},
-    )
+    _uncover(connection, sorted(ids))
     connection.execute(
         "UPDATE term_runs SET state = 'dropped' WHERE topic_id = %s AND id = ANY(%s)", (topic.id, sorted(ids))
     )
 
 
-def forget_files(connection: Connection, topic: TopicRow, kept: Collection[str]) -> tuple[str, ...]:
-    """Returns the current runs that cover no file any more."""
+def forget_files(connection: Connection, topic: TopicRow, kept: Collection[str], *, before_ms: int) -> tuple[str, ...]:
+    """Forget the files that aren't in `kept`, as far as they were covered by `before_ms`.
+
+    Returns the current runs that cover no file any more. Keeps all files while a rewrite isn't settled: its new files
+    inherit from them.
+    """
     topics.lock(connection, topic)
+    values = {"topic": topic.id, "kept": sorted(kept), "before": before_ms, "cut": _CUT}
     connection.execute(
-        "DELETE FROM term_run_files AS file USING term_runs AS run WHERE run.id = file.run_id AND run.topic_id = %s"
-        " AND NOT EXISTS (SELECT FROM unnest(%s::text[]) AS kept WHERE kept = file.path)",
-        (topic.id, sorted(kept)),
+        "DELETE FROM term_run_files AS file USING term_runs AS run WHERE run.id = file.run_id"
+        " AND run.topic_id = %(topic)s AND noted_ms < %(before)s"
+        " AND NOT EXISTS (SELECT FROM unnest(%(kept)s::text[]) AS kept WHERE kept = file.path)"
+        " AND NOT EXISTS (SELECT FROM metadata WHERE topic_id = %(topic)s AND key = 'rewrite' AND NOT deleted)",
+        values,
+    )
+    connection.execute(
+        "DELETE FROM metadata WHERE topic_id = %(topic)s AND key = %(cut)s AND name <> ALL(%(kept)s)", values
     )
     rows = connection.execute(
         "SELECT id FROM term_runs AS run WHERE topic_id = %s AND state = 'current'"
@@ -139,6 +210,20 @@ def forget(connection: Connection, topic: TopicRow, run_id: str) -> None:
     connection.execute(
         "DELETE FROM term_runs WHERE topic_id = %s AND id = %s AND state = 'dropped'", (topic.id, run_id)
     )
+
+
+def note_cut(connection: Connection, topic: TopicRow, path: str) -> None:
+    """Note a file for which the whole time of a build wasn't enough: later builds read the remaining files first."""
+    connection.execute(
+        "INSERT INTO metadata (topic_id, key, name, value) VALUES (%s, %s, %s, '{}') ON CONFLICT DO NOTHING",
+        (topic.id, _CUT, path),
+    )
+
+
+def cut(connection: Connection, topic: TopicRow) -> frozenset[str]:
+    """Return these files."""
+    rows = connection.execute("SELECT name FROM metadata WHERE topic_id = %s AND key = %s", (topic.id, _CUT))
+    return frozenset(name for (name,) in rows)
 
 
 def note_folder(connection: Connection, topic: TopicRow, folder: str) -> None:
@@ -164,6 +249,25 @@ def forget_folder(connection: Connection, topic: TopicRow, folder: str) -> None:
     connection.execute(
         "DELETE FROM metadata WHERE topic_id = %s AND key = %s AND name = %s AND updated < now() - interval '1 hour'",
         (topic.id, _FOLDER, folder),
+    )
+
+
+def _are_current(connection: Connection, topic: TopicRow, ids: Sequence[str]) -> bool:
+    current = connection.execute(
+        "SELECT count(*) FROM term_runs WHERE id = ANY(%s) AND topic_id = %s AND state = 'current'",
+        (list(ids), topic.id),
+    ).fetchone()
+    return current is not None and current[0] == len(ids)
+
+
+def _uncover(connection: Connection, ids: Sequence[str], *, kept: Sequence[str] = ()) -> None:
+    """Forget the files of these runs, except some, for every run of the same columns and mappings."""
+    connection.execute(
+        "DELETE FROM term_run_files AS file USING term_run_files AS gone, term_runs AS run, term_runs AS dropped"
+        " WHERE gone.run_id = ANY(%(ids)s) AND file.path = gone.path AND run.id = file.run_id"
+        " AND dropped.id = gone.run_id AND run.topic_id = dropped.topic_id AND run.column_id = dropped.column_id"
+        " AND run.mapping = dropped.mapping AND file.path <> ALL(%(kept)s)",
+        {"ids": list(ids), "kept": list(kept)},
     )
 
 

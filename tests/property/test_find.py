@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from archiver.config.index_section import IndexedValue
 from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.find.search import Search
@@ -105,7 +107,7 @@ def quoted(octets: bytes) -> str:
     return "0x" + octets.hex()
 
 
-INDEXED = ("key", "header:h", "val.id", "val.name")
+INDEXED = ("key", IndexedValue(column="header:h", kind="bitmap"), "val.id", "val.name")
 SIGNS = ("=", "!=", "<", "<=", ">", ">=")
 
 
@@ -197,9 +199,19 @@ CONDITIONS = st.recursive(
 )
 CHANGES = st.lists(
     st.sampled_from(
-        ["retired", "foreign rewrite", "rewrite without metrics", "reversed rows", "positions", "equality", "vectors"]
+        [
+            "retired",
+            "foreign rewrite",
+            "rewrite without metrics",
+            "reversed rows",
+            "positions",
+            "equality",
+            "vectors",
+            "compaction",
+            "erasure",
+        ]
     ),
-    max_size=2,
+    max_size=3,
     unique=True,
 )
 
@@ -242,6 +254,8 @@ class SearchedTopic:
             field = pa.field("k", pa.binary(), metadata={"PARQUET:field_id": str(identifier)})
             self.lake.delete_equal(table.cast(pa.schema([field])), [identifier])
             self.records = [record for record in self.records if record.key != victim.key]
+        elif kind in ("compaction", "erasure"):
+            self._put_together(erases=kind == "erasure", draw=draw)
         elif {file.file_path for file in self.lake.files()} and not self.lake.metadata.current_schema_id:
             reverses = kind == "reversed rows"
             self.lake.rewrite(
@@ -269,6 +283,31 @@ class SearchedTopic:
                 path.write_bytes(draw(st.sampled_from(self.index.objects())).read_bytes())
             case _:
                 path.unlink()
+
+    def _put_together(self, *, erases: bool, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
+        """Compact all files, or erase the records with a key, as the archiver does: the index goes with it."""
+        if self.lake.metadata.current_schema_id:
+            return
+        key = draw(st.sampled_from(self.records)).key if erases else b"of no record"
+        gone = {(it.partition, it.offset) for it in self.records if it.key == key}
+        self.records = [record for record in self.records if record.key != key]
+        left = {(it.partition, it.offset) for it in self.records}
+        old = [file.file_path for file in self.lake.files()]
+
+        def live(table: pa.Table) -> pa.Table:
+            places = table.column("kafka").to_pylist()
+            return table.filter(pa.array([(it["partition"], it["offset"]) in left for it in places]))
+
+        fresh = self.lake.rewrite(live, row_group_size=4)
+        if self.index is not None:
+            for path in fresh:
+                self.index.registry.inherit(old, path)
+            self.index.erase([(partition, offset, offset + 1) for partition, offset in sorted(gone)])
+            for path in self.index.objects():
+                postings = pq.read_table(path).filter(pc.field("granules").is_null())
+                exact = {(it["partition"], it["offset"]) for it in postings.to_pylist()}
+                assert not exact & gone
+                event("erased beside an index")
 
     def _delete_positions(self, kind: str, draw: Callable[[st.SearchStrategy[Any]], Any]) -> None:
         file = draw(st.sampled_from(self.lake.files()))

@@ -18,13 +18,15 @@ import pyarrow.parquet as pq
 import zstandard
 
 from archiver.errors import BadSegment
-from archiver.storage.postings import OFFSET, PARTITION, POSTINGS, TERM
+from archiver.storage.postings import GRANULES, OFFSET, PARTITION, POSTINGS, TERM
 from archiver.storage.spool_file import SpoolFile
 from catalog.term_runs import LeafTable
 
 LEAF_ROWS: Final = 1 << 15
 _MOST_FOOTER: Final = 1 << 28
 _READ: Final = 1 << 20
+_CODECS: Final = {TERM: "none", PARTITION: "zstd", OFFSET: "none", GRANULES: "zstd"}
+"""Deltas of hashes, and of offsets in order of hashes, don't become smaller."""
 _DELTAS: Final = dict.fromkeys((TERM, OFFSET), "DELTA_BINARY_PACKED")
 
 
@@ -48,7 +50,7 @@ def write_leaves(file: SpoolFile, parts: Iterable[pa.Table]) -> WrittenLeaves:
         pq.ParquetWriter(
             sink,
             POSTINGS,
-            compression="zstd",
+            compression=_CODECS,
             use_dictionary=[PARTITION],
             column_encoding=_DELTAS,
             write_statistics=False,

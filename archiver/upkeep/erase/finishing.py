@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from archiver.audit.acts import Noted
 from archiver.fault_points import RemovalPoint, pass_point
+from archiver.index.claim import CLAIM
 from archiver.storage.spool import clean_spool
 from archiver.upkeep.erase.copies import Spans, remove_copies
 from archiver.upkeep.erase.index_terms import erase_terms
@@ -131,11 +132,15 @@ def _searched_ms(work: TopicErasure, waiting: Mapping[str, Mapping[str, object]]
 def _rewriters(work: TopicErasure, since: int) -> tuple[str, ...]:
     """Runs that may still write erased records. Call it before listing uploads.
 
+    Builds of the index write none, and are waited for with their runs.
+
     With `orphan_grace = "0s"` the operator vouches that no such run is alive (docs/adr/0052).
     """
     grace = work.config.archive.orphan_grace
     runs = work.registry.claims.runs(work.topic) if grace else ()
-    return tuple(run.id for run in runs if run.begun_ms <= since and run.is_alive(grace))
+    return tuple(
+        run.id for run in runs if run.begun_ms <= since and run.is_alive(grace) and not run.id.startswith(CLAIM)
+    )
 
 
 def _waits_for(found: HoldingSnapshots) -> dict[str, object]:

@@ -1,44 +1,38 @@
-"""Deletes runs of the index that may have values of erased records."""
+"""Erases terms: runs of the index that may have values of erased records are written again without these."""
 
 from __future__ import annotations
-
-from collections import defaultdict
 
 from archiver.errors import StorageError
 from archiver.index.removal import RunRemoval
 from archiver.index.store import RunStore
+from archiver.index.trimming import RunTrim
 from archiver.upkeep.erase.copies import Spans
 from archiver.upkeep.erase.topic import TopicErasure
+from catalog.term_runs import GoneOffsets
 
 
 def erase_terms(
     work: TopicErasure, named: Spans, *, begun_by_ms: int
 ) -> tuple[dict[str, StorageError], tuple[str, ...]]:
-    """Delete runs begun before the records left the table, at offsets that may have lost records.
+    """Delete runs with terms of offsets without rows: named, erased, retired, or accepted as removed.
 
-    Returns failures by object, and ids of builds that may still write such a run.
+    The records had left the table by `begun_by_ms`. Returns failures by object, and the ids of builds that may still
+    write such a run.
     """
     store = _store(work)
     if store is None:
         return {}, ()
+    table = work.catalog.reload(work.table)
+    now_ms = work.registry.index.now_ms()  # after the table: builds that begin later leave retired records out
+    spans = [(partition, *span) for partition, several in named.items() for span in several]
+    spans += [(partition, 0, first) for partition, first in table.first_offsets.items()]
+    gone = [GoneOffsets(*span, now_ms) for span in spans]
     removal = RunRemoval(topic=work.topic, registry=work.registry, store=store)
+    trim = RunTrim(topic=work.topic, registry=work.registry, store=store, memory=work.config.index.memory)
     failures, builds = removal.erase(
-        _offsets_without_rows(work, named), begun_by_ms=begun_by_ms, grace=work.config.archive.orphan_grace
+        gone, begun_by_ms=begun_by_ms, trim=lambda: trim.run(gone, lambda: work.files(table))
     )
     return {str(error.context.get("file", "index")): error for error in failures}, builds
-
-
-def _offsets_without_rows(work: TopicErasure, named: Spans) -> Spans:
-    """Runs may still have terms of these."""
-    spans = defaultdict[int, list[tuple[int, int]]](list)
-    for source in (named, work.registry.erasures.offsets(work.topic)):
-        for partition, ranges in source.items():
-            spans[partition] += ranges
-    for partition, first in work.catalog.reload(work.table).first_offsets.items():
-        spans[partition].append((0, first))
-    for acceptance in work.registry.rows.accepted_offsets(work.topic):
-        spans[acceptance.partition] += acceptance.spans
-    return spans
 
 
 def _store(work: TopicErasure) -> RunStore | None:

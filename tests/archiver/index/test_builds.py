@@ -54,8 +54,8 @@ def test_a_run_that_cannot_be_read_is_built_again(
 def test_a_lost_answer_of_the_registry_deletes_no_run(index: LakeIndex, archive: Any) -> None:
     add = index.registry.add
 
-    def lost(*args: Any) -> None:
-        add(*args)
+    def lost(*args: Any, **options: Any) -> None:
+        add(*args, **options)
         raise RegistryUnreachable("the answer was lost")
 
     index.registry.add = lost
@@ -68,7 +68,7 @@ def test_a_lost_answer_of_the_registry_deletes_no_run(index: LakeIndex, archive:
 
 @pytest.mark.parametrize("is_away", [False, True])
 def test_a_failed_build_deletes_its_objects(index: LakeIndex, archive: Any, is_away: bool) -> None:
-    def refused(*_: Any) -> Any:
+    def refused(*_: Any, **__: Any) -> Any:
         if is_away:
             index.registry.load = refused
         raise RegistryUnreachable("it is away")
@@ -135,3 +135,15 @@ def test_large_merges_need_a_build_without_limit(index: LakeIndex, archive: Any)
     add_file(index, archive, FAN_OUT - 1)
     assert index.build(most_entries=FAN_OUT * ROWS - 1).merged == 0
     assert index.build(most_entries=FAN_OUT * ROWS).merged == 1
+
+
+def test_a_file_that_takes_all_the_time_comes_last(index: LakeIndex, archive: Any) -> None:
+    for number in (FAN_OUT - 1, FAN_OUT):
+        add_file(index, archive, number)
+    report = index.build(is_over=over_after(1))
+    assert (report.files, report.left, len(index.registry.cut_paths)) == (0, 2, 1)
+    turns = iter([False, False, False])
+    report = index.build(is_over=lambda: next(turns, True))
+    assert (report.files, report.left) == (1, 1), "a later file isn't kept waiting"
+    assert index.build().left == 0
+    assert index.registry.cut_paths == set()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from pyiceberg.schema import Schema
 
+from archiver.config import TopicConfig
 from archiver.config.index_section import IndexedValue
 from archiver.errors import ConfigError
-from archiver.index.columns import resolve_columns
+from archiver.index.columns import check_columns, resolve_columns
 from schema_mapping import LedgerState, assign
 from tests.support.archive.lake import schema_of
 from tests.support.schemas.proto_text import compile_text
@@ -57,3 +58,17 @@ def test_a_former_column_makes_runs_stale() -> None:
     assert column.mapping != resolved("val.name")["val.name"]
     (same,) = resolve_columns([IndexedValue(column="val.id")], schema_of(again.row), again.state, "orders")
     assert same.mapping == resolved("val.id")["val.id"]
+
+
+def check(names: str, *schemas: Schema) -> None:
+    settings = tuple(IndexedValue(column=name) for name in names.split())
+    config = TopicConfig(name="orders", table="kafka.orders", index=settings)
+    check_columns(config, schemas, MADE.state)
+
+
+def test_columns_of_any_known_schema_may_be_named() -> None:
+    later = schema_of(assign(MADE.state, value=compile_text(TEXT.replace("string name", "string title"))).row)
+    check("val.title val.name key", later, SCHEMA)
+    with pytest.raises(ConfigError, match=r"no such column; there is val\.title") as error:
+        check("val.titel", later, SCHEMA)
+    assert error.value.context["key"] == "topics.orders.index"

@@ -237,10 +237,19 @@ def test_too_many_values_read_the_files(orders: LakeIndex) -> None:
 
 def test_retired_offsets_leave_with_merges(orders: LakeIndex) -> None:
     orders.memory = A_FILE
+    orders.build(most_entries=0)
     orders.lake.set(**{"archiver.first-offsets": json.dumps({"0": ROWS * 2})})
     orders.build()
     merged = [run for run in orders.registry.runs.values() if run.level == 1 and run.name == "key"]
-    assert [run.entries for run in merged] == [ROWS * 6]
+    assert [(run.entries, run.spans) for run in merged] == [(ROWS * 6, ((0, ROWS * 2, ROWS * 8),))]
+
+
+def test_retired_offsets_are_not_indexed(orders: LakeIndex) -> None:
+    orders.lake.set(**{"archiver.first-offsets": json.dumps({"0": ROWS * 2 + 5})})
+    orders.build()
+    (run,) = (run for run in orders.registry.runs.values() if run.name == "key")
+    assert run.spans == ((0, ROWS * 2 + 5, ROWS * FILES),)
+    assert orders.build().left == 0
 
 
 def test_runs_are_parquet_that_any_reader_has(orders: LakeIndex) -> None:

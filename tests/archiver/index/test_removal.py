@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from archiver.errors import StorageDenied
+from archiver.errors import StorageDenied, TopicBusy
 from archiver.index.store import RunStore
-from catalog.registry.rewriting_runs import LEAST_GRACE, RewritingRun
+from catalog.registry.rewriting_runs import LEAST_GRACE
+from catalog.term_runs import GoneOffsets
 from tests.support.archive.lake import TOPIC, Lake
-from tests.support.archive.memory_index import LakeIndex
-
-GRACE = 2 * LEAST_GRACE
+from tests.support.archive.memory_index import BUILD, LakeIndex
 
 
 @pytest.fixture
@@ -29,33 +31,104 @@ def indexed(tmp_path: Path, archive: Any) -> LakeIndex:
     return index
 
 
+def erased(index: LakeIndex, partition: int, start: int, end: int) -> list[GoneOffsets]:
+    """Note offsets as erased now."""
+    index.registry.gone_spans.append(GoneOffsets(partition, start, end, index.registry.now_ms()))
+    return []
+
+
 def test_an_erasure_deletes_the_runs_of_its_offsets(indexed: LakeIndex) -> None:
-    failures, builds = indexed.removal().erase({0: [(12, 13)]}, begun_by_ms=10**9, grace=GRACE)
-    assert (failures, builds) == ([], ())
+    since = indexed.registry.now_ms()
+    assert indexed.removal().erase(erased(indexed, 0, 12, 13), begun_by_ms=since) == ([], ())
     assert sorted(run.spans for run in indexed.registry.runs.values()) == [((0, 0, 10),), ((0, 20, 30),)]
     assert len(indexed.objects()) == 2
-    assert indexed.registry.gone == {}
+    assert indexed.registry.dropped(TOPIC) == {}
     assert indexed.build().files == 1
 
 
-def test_runs_that_were_begun_later_stay(indexed: LakeIndex) -> None:
-    assert indexed.removal().erase({0: [(0, 30)]}, begun_by_ms=0, grace=GRACE) == ([], ())
-    assert len(indexed.objects()) == 3
+def test_former_erasures_drop_no_later_run(indexed: LakeIndex) -> None:
+    removal = indexed.removal()
+    removal.erase(erased(indexed, 0, 12, 13), begun_by_ms=indexed.registry.now_ms())
+    indexed.build()
+    kept = set(indexed.registry.runs)
+    assert removal.erase(erased(indexed, 0, 40, 41), begun_by_ms=indexed.registry.now_ms()) == ([], ())
+    assert set(indexed.registry.runs) == kept
+
+
+def test_a_merge_with_older_runs_survives_former_erasures(indexed: LakeIndex) -> None:
+    removal = indexed.removal()
+    removal.erase(erased(indexed, 0, 12, 13), begun_by_ms=indexed.registry.now_ms())
+    indexed.build()
+    runs = list(indexed.registry.runs.values())
+    with claimed(indexed):
+        merged = indexed.merge()._merged(runs[0], runs)
+        assert indexed.registry.replace(TOPIC, merged, [run.id for run in runs], build=BUILD)
+    removal.erase(erased(indexed, 0, 40, 41), begun_by_ms=indexed.registry.now_ms())
+    assert list(indexed.registry.runs) == [merged.id]
 
 
 def test_objects_of_ended_builds_are_deleted(indexed: LakeIndex) -> None:
-    stray = indexed.objects()[0].with_name("01JZZZZZZZZZZZZZZZZZZZZZZZ.parquet")
-    stray.write_bytes(b"terms")
-    indexed.registry.claimed = [RewritingRun(id="index-1", begun_ms=5, silent_seconds=1.0)]
-    assert indexed.removal().erase({}, begun_by_ms=10, grace=GRACE) == ([], ("index-1",))
+    stray, other = (indexed.objects()[0].with_name(f"01JZ{name}.parquet") for name in ("-index-1", ""))
+    for path in (stray, other):
+        path.write_bytes(b"terms")
+    indexed.registry.claim("index-1")
+    assert indexed.removal().delete_strays() == []
     assert stray.exists()
-    indexed.registry.claimed = [
-        RewritingRun(id="index-1", begun_ms=5, silent_seconds=GRACE),
-        RewritingRun(id="01J", begun_ms=5, silent_seconds=0.0),
-    ]
-    assert indexed.removal().erase({}, begun_by_ms=10, grace=GRACE) == ([], ())
-    assert not stray.exists()
+    assert other.exists(), "it may be of a build of an earlier version"
+    indexed.registry.claimed = []
+    indexed.registry.claim("index-2")
+    assert indexed.removal().delete_strays() == []
+    assert (stray.exists(), other.exists()) == (False, True)
+    indexed.registry.claimed = []
+    indexed.registry.claim("01J")
+    assert indexed.removal().delete_strays() == []
+    assert not other.exists()
     assert len(indexed.objects()) == 3
+
+
+def test_an_erasure_waits_for_builds_that_began_before(indexed: LakeIndex) -> None:
+    indexed.registry.claim("index-older")
+    since = indexed.registry.now_ms()
+    indexed.registry.claim("index-younger")
+    assert indexed.removal().erase([], begun_by_ms=since) == ([], ("index-older",))
+    indexed.registry.forget_run(TOPIC, "index-older")
+    assert indexed.removal().erase([], begun_by_ms=since) == ([], ())
+
+
+def test_an_erasure_waits_for_merges_of_earlier_runs(indexed: LakeIndex) -> None:
+    runs = list(indexed.registry.runs.values())
+    since = indexed.registry.now_ms()
+    indexed.registry.claim("index-younger")
+    assert indexed.registry.begin_merge(TOPIC, runs[:1], build="index-younger")
+    gone = erased(indexed, 0, 2, 3)
+    assert indexed.removal().erase(gone, begun_by_ms=since) == ([], ("index-younger",))
+    assert not indexed.registry.replace(TOPIC, runs[1], [runs[0].id], build="index-younger")
+    indexed.registry.forget_run(TOPIC, "index-younger")
+    indexed.registry.claim("index-next")
+    left = list(indexed.registry.runs.values())
+    assert indexed.registry.begin_merge(TOPIC, left, build="index-next")
+    assert indexed.removal().erase(gone, begun_by_ms=since) == ([], ()), "runs that an erasure left are dated after it"
+
+
+def test_a_silent_build_registers_nothing_after_an_erasure(indexed: LakeIndex, archive: Any) -> None:
+    def erase_meanwhile() -> bool:
+        claims = indexed.registry.claimed
+        indexed.registry.claimed = [replace(claim, silent_seconds=LEAST_GRACE) for claim in claims]
+        assert indexed.removal().erase([], begun_by_ms=10**9) == ([], ())
+        return False
+
+    rows = [archive.row(offset=30 + n, key=b"k%d" % n) for n in range(10)]
+    indexed.lake.add(archive.rows, archive.batch(rows), 30, 40)
+    with pytest.raises(TopicBusy):
+        indexed.build(is_over=erase_meanwhile)
+    assert len(indexed.objects()) == len(indexed.registry.runs) == 3
+    assert indexed.build().files == 1
+
+
+@pytest.mark.parametrize("silent", [0.0, LEAST_GRACE - 1.0])
+def test_builds_are_alive_for_an_hour(indexed: LakeIndex, silent: float) -> None:
+    indexed.registry.claim("index-1", silent=silent)
+    assert indexed.removal().erase([], begun_by_ms=10**9) == ([], ("index-1",))
 
 
 def test_a_deletion_that_fails_is_tried_again(indexed: LakeIndex) -> None:
@@ -65,19 +138,20 @@ def test_a_deletion_that_fails_is_tried_again(indexed: LakeIndex) -> None:
 
     store = indexed.store
     indexed.store = Denied(objects=store.objects, folder=store.folder, spool=store.spool)
-    failures, _ = indexed.removal().erase({0: [(0, 1)]}, begun_by_ms=10**9, grace=GRACE)
+    failures, _ = indexed.removal().erase(erased(indexed, 0, 0, 1), begun_by_ms=10**9)
     assert {type(error) for error in failures} == {StorageDenied}
     assert len(indexed.registry.runs) == 2
     assert len(indexed.registry.dropped(TOPIC)) == 1
     indexed.store = store
-    assert indexed.removal().erase({0: [(0, 1)]}, begun_by_ms=10**9, grace=GRACE) == ([], ())
+    assert indexed.removal().erase([], begun_by_ms=10**9) == ([], ())
     assert len(indexed.objects()) == 2
 
 
 def test_a_merge_of_dropped_runs_is_not_registered(indexed: LakeIndex) -> None:
     runs = sorted(indexed.registry.runs)
     indexed.removal().drop(runs[:1])
-    assert not indexed.registry.replace(TOPIC, indexed.registry.runs[runs[1]], runs)
+    with claimed(indexed):
+        assert not indexed.registry.replace(TOPIC, indexed.registry.runs[runs[1]], runs, build=BUILD)
 
 
 def test_strays_in_a_former_folder_are_deleted(indexed: LakeIndex, tmp_path: Path) -> None:
@@ -87,28 +161,28 @@ def test_strays_in_a_former_folder_are_deleted(indexed: LakeIndex, tmp_path: Pat
     stray.write_bytes(b"terms")
     indexed.registry.note_folder(TOPIC, (tmp_path / "former").as_uri())
     indexed.registry.note_folder(TOPIC, indexed.store.folder)
-    assert indexed.removal().delete_strays(grace=GRACE) == ([], ())
+    assert indexed.removal().delete_strays() == []
     assert not stray.exists()
     assert len(indexed.objects()) == 3
     assert len(indexed.registry.noted) == 2
-    assert indexed.removal().delete_strays(grace=GRACE) == ([], ())
+    assert indexed.removal().delete_strays() == []
     assert indexed.registry.noted == {indexed.store.folder}
 
 
-def test_strays_stay_while_another_build_is_alive(indexed: LakeIndex) -> None:
-    stray = indexed.objects()[0].with_name("01JZZZZZZZZZZZZZZZZZZZZZZZ.parquet")
-    stray.write_bytes(b"terms")
-    indexed.registry.claimed = [
-        RewritingRun(id=name, begun_ms=5, silent_seconds=1.0) for name in ("index-own", "index-other")
-    ]
-    assert indexed.removal().delete_strays(grace=GRACE, own="index-own") == ([], ("index-other",))
-    assert stray.exists()
-    del indexed.registry.claimed[1]
-    assert indexed.removal().delete_strays(grace=GRACE, own="index-own") == ([], ())
-    assert not stray.exists()
+def test_a_trimmed_run_keeps_its_files_covered(indexed: LakeIndex) -> None:
+    run = next(run for run in indexed.registry.runs.values() if run.spans == ((0, 10, 20),))
+    with claimed(indexed):
+        at_ms = indexed.registry.now_ms()
+        assert indexed.merge(gone={0: [(0, 12), (14, 16)]}).trim(run, (), begun_ms=at_ms)
+    (trimmed,) = (it for it in indexed.registry.runs.values() if it.entries == 6)
+    assert (trimmed.spans, trimmed.begun_ms, trimmed.level) == (((0, 12, 20),), at_ms, run.level)
+    assert indexed.removal().drop(()) == []
+    report = indexed.build()
+    assert (report.files, report.left, len(indexed.objects())) == (0, 0, 3)
 
 
-@pytest.mark.parametrize("grace", [0.0, 60.0])
-def test_silent_builds_are_alive(indexed: LakeIndex, grace: float) -> None:
-    indexed.registry.claimed = [RewritingRun(id="index-1", begun_ms=5, silent_seconds=61.0)]
-    assert indexed.removal().erase({}, begun_by_ms=10, grace=grace) == ([], ("index-1",))
+@contextmanager
+def claimed(index: LakeIndex) -> Iterator[None]:
+    index.registry.claim(BUILD)
+    yield
+    index.registry.forget_run(TOPIC, BUILD)
