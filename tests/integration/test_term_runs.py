@@ -97,6 +97,15 @@ def test_an_erasure_drops_only_runs_from_before(registry: Registry, orders: Topi
     assert (left.id, left.begun_ms >= at_ms) == ("B", True)
     registry.index.add(orders, [run_of(registry, "D")], ["A"], build=BUILD)
     assert registry.index.erase(orders, []) == (), "it was built after the erasure"
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "INSERT INTO accepted_offsets (topic_id, partition, first_offset, commit_id, spans,"
+            " removed_rows, lost_rows)"
+            " VALUES (%s, 0, 11, 'E', '[[11, 12], [14, 16]]', 3, 0)",
+            (orders.id,),
+        )
+    assert [(it.start, it.end) for it in registry.index.gone(orders)[1]] == [(3, 4), (11, 12), (14, 16)]
+    assert registry.index.erase(orders, []) == ("B",)
     retired = GoneOffsets(0, 0, 10, registry.index.now_ms())
     assert registry.index.erase(orders, [retired]) == ("D",)
 

@@ -10,8 +10,8 @@ import pytest
 
 from archiver.upkeep.erase.finishing import finish
 from archiver.upkeep.erase.report import EraseReport
-from catalog.ranges.holes import AcceptedOffsets
 from catalog.registry.rewriting_runs import RewritingRun
+from catalog.term_runs import GoneOffsets
 from tests.support.archive.lake import TOPIC, Lake
 from tests.support.archive.memory_index import LakeIndex
 
@@ -35,18 +35,16 @@ def work_of(index: LakeIndex, location: str | None = None, **spans: Any) -> Any:
     registry = SimpleNamespace(
         index=runs,
         claims=runs.claims,
-        erasures=SimpleNamespace(
-            unfinished=lambda _topic: {}, offsets=lambda _topic: {0: list(spans.get("erased", ()))}
-        ),
-        rows=SimpleNamespace(accepted_offsets=lambda _topic: spans.get("accepted", ())),
+        erasures=SimpleNamespace(unfinished=lambda _topic: {}),
     )
+    runs.gone_spans += [GoneOffsets(0, *span, runs.now_ms()) for span in spans.get("erased", ())]
     return SimpleNamespace(
         topic=TOPIC,
         table=table,
         registry=registry,
         catalog=SimpleNamespace(reload=lambda it: it),
         config=SimpleNamespace(
-            index=SimpleNamespace(location=location),
+            index=SimpleNamespace(location=location, memory=1 << 20),
             catalog={},
             archive=SimpleNamespace(spool=index.store.spool, orphan_grace=100.0),
         ),
@@ -64,7 +62,6 @@ def erased(work: Any, searched: Any) -> EraseReport:
     ("spans", "searched"),
     [
         ({"first_offsets": {0: 10}}, {}),
-        ({"accepted": (AcceptedOffsets(partition=0, spans=((3, 4),), removed=1, lost=0),)}, {}),
         ({"erased": ((3, 4),)}, {}),
         ({}, {0: ((3, 4),)}),
     ],
