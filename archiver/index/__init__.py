@@ -5,4 +5,4 @@ Runs are advisory.
 
 from __future__ import annotations
 
-__all__ = ["builder", "columns", "lookup", "merging", "removal", "store"]
+__all__ = ["builder", "claim", "columns", "lookup", "merging", "removal", "store", "trimming"]

@@ -96,7 +96,7 @@ def resolve_columns(
 def check_columns(config: TopicConfig, schemas: Iterable[Schema], ledger: LedgerState) -> None:
     """Raise ConfigError if a column of `index` is in none of these schemas. The first one says why.
 
-    A change of the topic's schema is no mistake of the configuration: pass those of earlier versions, too.
+    A change of the topic's schema is no mistake of the configuration: pass the schemas of earlier versions, too.
     """
     every = list(schemas) if config.index else []
     for setting in config.index:

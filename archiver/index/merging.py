@@ -75,8 +75,8 @@ class RunMerge:
     def trim(self, run: TermRun, files: Iterable[TableFile], *, begun_ms: int) -> bool:
         """Write a run again without the offsets that are `gone`, and without granules that have one of these.
 
-        The records had left the table by `begun_ms`. If it has granules, only those of the table's `files` stay covered
-        that have no offset in a granule of which some are gone. Returns whether it took the place of the run.
+        The records had left the table by `begun_ms`. If the run has granules, the table's `files` with an offset in a
+        granule of which some are gone aren't covered afterwards. Returns whether it took the place of the run.
 
         Raises StorageError, and RegistryError.
         """

@@ -78,7 +78,7 @@ class RunStore:
         spans: Iterable[tuple[int, int, int]],
         level: int = 0,
     ) -> TermRun:
-        """`spans` are cut to where postings begin. Raises StorageError."""
+        """`spans` are cut to the first offsets that have postings. Raises StorageError."""
         run_id, lows = new_id(), dict[int, int]()
         path = f"{self.folder}/{column.identity}/{run_id}-{self.build}{EXTENSION}"
         with TaskSpool(self.spool) as spool:
@@ -141,7 +141,7 @@ def build_of(name: str) -> str:
 
 
 def _noting_lows(parts: Iterable[pa.Table], lows: dict[int, int]) -> Iterator[pa.Table]:
-    """Pass tables on, and keep the lowest offset of each partition. That of a bitmap is its first granule's."""
+    """Pass tables on, and keep the lowest offset of each partition. A bitmap's is its first granule's."""
     for part in parts:
         partitions, offsets = part[PARTITION].to_numpy(), part[OFFSET].to_numpy()
         distinct = np.unique(partitions)

@@ -177,10 +177,10 @@ def left_without(rows: pa.Table, gone: Mapping[int, OffsetSpans], *, is_strict: 
     kept, firsts = np.ones(len(rows), np.bool_), offsets.copy()
     fresh: dict[int, bytes] = {}
     for partition, spans in gone.items():
-        here = partitions == partition
-        exact = np.flatnonzero(here & is_exact)
+        is_of_partition = partitions == partition
+        exact = np.flatnonzero(is_of_partition & is_exact)
         kept[exact] = ~spans.meet(offsets[exact], offsets[exact] + 1)
-        for row in np.flatnonzero(here & ~is_exact).tolist():
+        for row in np.flatnonzero(is_of_partition & ~is_exact).tolist():
             granules = np.array(BitMap64.deserialize(rows[GRANULES][row].as_py()).to_array(), np.int64)
             lows = granules << GRANULE_BITS
             are_gone = (spans.meet if is_strict else spans.enclose)(lows, lows + GRANULE_MASK + 1)

@@ -13,7 +13,7 @@ import pytest
 from archiver.errors import StorageDenied, TopicBusy
 from archiver.index.store import RunStore
 from catalog.registry.rewriting_runs import LEAST_GRACE
-from catalog.term_runs import GoneOffsets
+from catalog.term_runs import FAN_OUT, GoneOffsets
 from tests.support.archive.lake import TOPIC, Lake
 from tests.support.archive.memory_index import BUILD, LakeIndex
 
@@ -55,16 +55,16 @@ def test_former_erasures_drop_no_later_run(indexed: LakeIndex) -> None:
     assert set(indexed.registry.runs) == kept
 
 
-def test_a_merge_with_older_runs_survives_former_erasures(indexed: LakeIndex) -> None:
+def test_a_merge_with_older_runs_survives_former_erasures(indexed: LakeIndex, archive: Any) -> None:
     removal = indexed.removal()
     removal.erase(erased(indexed, 0, 12, 13), begun_by_ms=indexed.registry.now_ms())
-    indexed.build()
-    runs = list(indexed.registry.runs.values())
-    with claimed(indexed):
-        merged = indexed.merge()._merged(runs[0], runs)
-        assert indexed.registry.replace(TOPIC, merged, [run.id for run in runs], build=BUILD)
-    removal.erase(erased(indexed, 0, 40, 41), begun_by_ms=indexed.registry.now_ms())
-    assert list(indexed.registry.runs) == [merged.id]
+    for start in range(30, 10 * FAN_OUT, 10):
+        rows = [archive.row(offset=start + n, key=b"k%d" % n) for n in range(10)]
+        indexed.lake.add(archive.rows, archive.batch(rows), start, start + 10)
+    assert indexed.build().merged == 1
+    (merged,) = indexed.registry.runs
+    removal.erase(erased(indexed, 0, 90, 91), begun_by_ms=indexed.registry.now_ms())
+    assert list(indexed.registry.runs) == [merged]
 
 
 def test_objects_of_ended_builds_are_deleted(indexed: LakeIndex) -> None:
