@@ -6,7 +6,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archiver.storage.postings import POSTINGS, Spots, TermOffsets, merged_postings, postings_of
+from archiver.storage.postings import (
+    POSTINGS,
+    OffsetSpans,
+    Spots,
+    TermOffsets,
+    left_without,
+    merged_postings,
+    postings_of,
+)
 
 ROWS = st.lists(
     st.tuples(st.integers(-2, 2), st.integers(0, 2), st.integers(0, 1 << 62) | st.integers(0, 30_000)), max_size=200
@@ -69,3 +77,26 @@ def test_a_box_of_several_partitions_is_touched_by_each() -> None:
         True,
         False,
     ]
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 30_000), st.integers(1, 9_000)), min_size=1, max_size=4)
+
+
+@given(rows=ROWS, most=st.integers(1, 9), spans=SPANS, is_strict=st.booleans())
+def test_offsets_that_are_gone_leave_and_no_other_offset_does(
+    rows: list[tuple[int, int, int]], most: int, spans: list[tuple[int, int]], *, is_strict: bool
+) -> None:
+    gone = OffsetSpans.of((start, start + size) for start, size in spans)
+    left = left_without(postings_of(offsets_of(rows), most), {1: gone}, is_strict=is_strict)
+    assert left.schema == POSTINGS
+    borders = gone.border_granules()
+    for term in range(-2, 3):
+        spots = Spots.of([left], term)
+        for name, partition, offset in rows:
+            box = number(partition), number(partition), number(offset), number(offset)
+            is_gone = partition == 1 and any(start <= offset < start + size for start, size in spans)
+            is_cut = partition == 1 and bool(borders.meet(number(offset), number(offset + 1))[0])
+            if name == term and not is_gone and not (is_strict and is_cut):
+                assert spots.touch(*box).all()
+            elif is_gone and (is_strict or not is_cut):
+                assert not spots.touch(*box).any()
