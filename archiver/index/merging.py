@@ -52,7 +52,6 @@ class RunMerge:
         for column in columns:
             while not self.is_over() and (full := self._full_level(column)):
                 if not self.registry.index.begin_merge(self.topic, full, build=self.store.build):
-                    self.alive()  # raises if it is not the runs
                     break
                 try:
                     merged = self._merged(column, full)

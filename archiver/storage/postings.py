@@ -180,7 +180,8 @@ def left_without(rows: pa.Table, gone: Mapping[int, OffsetSpans], *, is_strict: 
         is_of_partition = partitions == partition
         exact = np.flatnonzero(is_of_partition & is_exact)
         kept[exact] = ~spans.meet(offsets[exact], offsets[exact] + 1)
-        for row in np.flatnonzero(is_of_partition & ~is_exact).tolist():
+        may_be_gone = offsets < spans.ends.max(initial=0)
+        for row in np.flatnonzero(is_of_partition & ~is_exact & may_be_gone).tolist():
             granules = np.array(BitMap64.deserialize(rows[GRANULES][row].as_py()).to_array(), np.int64)
             lows = granules << GRANULE_BITS
             are_gone = (spans.meet if is_strict else spans.enclose)(lows, lows + GRANULE_MASK + 1)
