@@ -24,7 +24,7 @@ from rich.table import Table
 
 from archiver.schemas.protobuf.message_choice import MessageChoice
 from archiver.schemas.protobuf.registered_schema import Indexes
-from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.envelope import RegistryEnvelopes
 from archiver.wire.columns import RECORDS
 from archiver.wire.header_ids import VALUE_HEADER
 from catalog.model import SchemaIdentity, SchemaNumber
@@ -68,7 +68,7 @@ def main() -> None:
         "three other headers": (enveloped, headers(count, *OTHERS)),
         "in a header": (bare, headers(count, *OTHERS, (VALUE_HEADER, ENVELOPE))),
     }
-    reader = EnvelopeReader(choice=MessageChoice(messages=("t.M",), ids=OneSchema()))
+    reader = RegistryEnvelopes(choice=MessageChoice(messages=("t.M",), ids=OneSchema()))
     seconds: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(options.turns):
         for name, (values, lists) in cases.items():

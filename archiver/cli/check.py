@@ -21,6 +21,9 @@ def check(
     timeout: Annotated[
         str, typer.Option("--timeout", help="Time limit of a check (30s, 2m). Spark gets four times as long.")
     ] = "30s",
+    samples: Annotated[
+        int, typer.Option("--samples", min=0, max=10_000, help="Number of records to decode from each topic.")
+    ] = 1_000,
     as_json: AsJson = False,
     _verbose: Verbose = False,
 ) -> None:
@@ -41,7 +44,7 @@ def check(
         loaded = load_config(config)
         findings: list[Finding] = []
         console = TextConsole()
-        for finding in _findings(loaded, seconds=seconds, with_spark=not no_spark):
+        for finding in _findings(loaded, seconds=seconds, with_spark=not no_spark, samples=samples):
             findings.append(finding)
             if not as_json:
                 console.print(finding_lines(finding))
@@ -50,7 +53,7 @@ def check(
         raise typer.Exit(FAILED)
 
 
-def _findings(config: Config, *, seconds: float, with_spark: bool) -> Iterator[Finding]:
+def _findings(config: Config, *, seconds: float, with_spark: bool, samples: int) -> Iterator[Finding]:
     from archiver.cli.retention_check import RETENTION, look_at_retention
     from archiver.setup.check import checks_of
     from archiver.setup.findings import Check
@@ -58,5 +61,6 @@ def _findings(config: Config, *, seconds: float, with_spark: bool) -> Iterator[F
 
     retention = Check(part=RETENTION, look=lambda: look_at_retention(config), seconds=seconds)
     partitions = Check(part=PARTITIONS, look=lambda: look_at_partitions(config), seconds=seconds)
-    for part_check in (*checks_of(config, seconds=seconds, with_spark=with_spark), retention, partitions):
+    checks = checks_of(config, seconds=seconds, with_spark=with_spark, samples=samples)
+    for part_check in (*checks, retention, partitions):
         yield from part_check.findings()

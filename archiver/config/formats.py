@@ -197,14 +197,9 @@ class FilesOrSubject(FormatSection):
     model_config = ConfigDict(populate_by_name=True)
 
     schema_files: Paths = Field(default=(), alias="schema")
-    wire_format: Literal["plain", "confluent"] = "plain"
     subject: str | None = Field(default=None, min_length=1)
     max_depth: int = Field(default=24, ge=1, le=MAX_DEPTH)
     max_columns: int = Field(default=2_000, ge=1, le=MAX_COLUMNS)
-
-    @property
-    def registry_setting(self) -> str | None:
-        return None if self.wire_format == "plain" else f'wire_format = "{self.wire_format}"'
 
     @property
     def column_limits(self) -> ColumnLimits:
@@ -216,22 +211,46 @@ class FilesOrSubject(FormatSection):
 
 class AvroFormat(FilesOrSubject):
     format: Literal["avro"]
+    wire_format: Literal["plain", "confluent", "single_object"] = "plain"
+    older_schemas: Paths = ()
     subject_strategy: Literal["topic_name", "record_name", "topic_record_name"] = "topic_name"
     message: str | None = Field(default=None, min_length=1)
 
+    @property
+    def registry_setting(self) -> str | None:
+        if self.wire_format == "plain" or self.schema_files:
+            return None
+        missing = " without `schema`" if self.wire_format == "single_object" else ""
+        return f'wire_format = "{self.wire_format}"{missing}'
+
+    def anchored(self, folder: Path) -> Self:
+        older = tuple(folder / path for path in self.older_schemas)
+        return super().anchored(folder).model_copy(update={"older_schemas": older})
+
     @model_validator(mode="after")
     def _one_source(self) -> Self:
-        if self.wire_format == "plain":
-            if not self.schema_files:
-                raise ValueError(
-                    'give `schema` (an .avsc file; files that it refers to after it), or wire_format = "confluent" for'
-                    " schemas from a schema registry"
-                )
-            if self.subject is not None or self.subject_strategy != "topic_name" or self.message is not None:
-                raise ValueError('`subject`, `subject_strategy` and `message` go with wire_format = "confluent"')
-            return self
-        if self.schema_files:
+        if self.older_schemas and (self.wire_format != "single_object" or not self.schema_files):
+            raise ValueError(
+                '`older_schemas` goes with wire_format = "single_object" and `schema`: only the fingerprint of a value'
+                " says which of them it was written with"
+            )
+        if self.wire_format == "plain" and not self.schema_files:
+            raise ValueError(
+                'give `schema` (an .avsc file; files that it refers to after it), or wire_format = "confluent" for'
+                " schemas from a schema registry"
+            )
+        if self.wire_format == "confluent" and self.schema_files:
             raise ValueError('with wire_format = "confluent" the schemas come from the registry: give no `schema`')
+        return self._from_files() if self.schema_files else self._from_subject()
+
+    def _from_files(self) -> Self:
+        if self.subject is not None or self.subject_strategy != "topic_name" or self.message is not None:
+            raise ValueError(
+                '`subject`, `subject_strategy` and `message` go with wire_format = "confluent", or without `schema`'
+            )
+        return self
+
+    def _from_subject(self) -> Self:
         if self.subject is None and self.subject_strategy != "topic_name" and self.message is None:
             raise ValueError("a subject named after the record needs `message`, the record's full name")
         if self.message is not None and (self.subject is not None or self.subject_strategy == "topic_name"):
@@ -241,6 +260,11 @@ class AvroFormat(FilesOrSubject):
 
 class JsonFormat(FilesOrSubject):
     format: Literal["json"]
+    wire_format: Literal["plain", "confluent"] = "plain"
+
+    @property
+    def registry_setting(self) -> str | None:
+        return None if self.wire_format == "plain" else f'wire_format = "{self.wire_format}"'
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

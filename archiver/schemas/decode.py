@@ -74,7 +74,7 @@ def decode_enveloped(
     envelopes = reader.read(values, headers)
     if seen is not None:
         seen |= envelopes.schema_ids
-    rows = _decode(mapping, values, envelopes, reader.choice.messages)
+    rows = _decode(mapping, values, envelopes, reader.messages)
     errors = dict(envelopes.errors)
     if envelopes.bare is not None:
         unreadable = envelopes.bare & rows.field(names.ERR).is_valid().to_numpy(zero_copy_only=False)

@@ -44,7 +44,7 @@ class Formats:
     def envelope_reader(
         self, settings: FormatSection, schema: DeclaredSchema | None, place: SchemaPlace
     ) -> EnvelopeReader | None:
-        return self.of(settings).envelope_reader(settings, schema, place) if settings.has_envelopes else None
+        return self.of(settings).envelope_reader(settings, schema, place)
 
     def next_schema(self, file: ProposedFile, settings: FormatSection | None = None) -> DeclaredSchema:
         """Without a schema, the file's ending decides the format."""

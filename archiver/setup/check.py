@@ -14,7 +14,7 @@ from archiver.setup.machine_checks import look_at_java, look_at_signing_key, loo
 from archiver.setup.name_checks import NAMES, look_at_names
 from archiver.setup.server_checks import look_at_kafka, look_at_postgres, look_at_schema_registry
 from archiver.setup.table_checks import STORE, look_at_journal, look_at_tables
-from archiver.setup.value_checks import VALUES, look_at_values
+from archiver.setup.value_checks import SAMPLED, VALUES, look_at_values
 from schema_mapping.errors import ContextError
 
 CONFIGURATION: Final = "Configuration"
@@ -23,7 +23,7 @@ SPARK_FACTOR: Final = 4.0
 """Spark may take this many times as long as other parts: it starts a JVM and a worker."""
 
 
-def checks_of(config: Config, *, seconds: float, with_spark: bool = True) -> tuple[Check, ...]:
+def checks_of(config: Config, *, seconds: float, with_spark: bool = True, samples: int = SAMPLED) -> tuple[Check, ...]:
     """No finding takes longer than `seconds`."""
     checks = [
         Check(part=CONFIGURATION, look=lambda: _look_at_topics(config), seconds=seconds),
@@ -38,7 +38,7 @@ def checks_of(config: Config, *, seconds: float, with_spark: bool = True) -> tup
         Check(part=STORE, look=lambda: look_at_journal(config), seconds=seconds),
         Check(part=ENGINES, look=lambda: look_at_engines(config), seconds=seconds),
         Check(part="Schema registry", look=lambda: look_at_schema_registry(config), seconds=seconds),
-        Check(part=VALUES, look=lambda: look_at_values(config), seconds=seconds),
+        Check(part=VALUES, look=lambda: look_at_values(config, samples), seconds=seconds),
         Check(part=SPARK, look=lambda: look_at_spark(config.spark), seconds=seconds * SPARK_FACTOR),
     ]
     skipped = Check(part=SPARK, look=_not_started, seconds=seconds)

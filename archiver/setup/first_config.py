@@ -117,6 +117,8 @@ def _proposal(part: str, sampled: Sampled, draft: TopicDraft) -> Iterator[str]:
     look = sampled.all_look
     if sampled.has_bytes:
         yield f'# {part} = {{ format = "avro", schema = "FILE.avsc" }}  # if it is Avro'
+    elif look is Look.SINGLE_OBJECT:
+        yield f'# {part} = {{ format = "avro", wire_format = "single_object", schema = "FILE.avsc" }}'
     elif look is Look.PROTOBUF:
         yield f'# {part} = {{ format = "protobuf", message = "PACKAGE.MESSAGE", proto = "FILE.proto" }}'
     elif look is Look.JSON:

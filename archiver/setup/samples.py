@@ -13,9 +13,12 @@ from typing import Final
 import pyarrow as pa
 
 from archiver.kafka import BrokerClient, PartitionFetcher
+from archiver.schemas.avro.single_objects import HEAD_BYTES, MARKER
+from archiver.setup.spread_samples import shares
 
 _PARTITIONS: Final = 3
 _FETCH_BYTES: Final = 1 << 18
+_MOST_BYTES: Final = 64 << 20
 _ENVELOPE_BYTES: Final = 6
 _VARINT_BYTES: Final = 10
 _LAST_FIELD: Final = (1 << 29) - 1
@@ -28,6 +31,7 @@ class Look(StrEnum):
     NULL = "null"
     EMPTY = "empty"
     REGISTRY = "begin like the envelope of a schema registry"
+    SINGLE_OBJECT = "begin like Avro's single-object encoding"
     JSON = "look like JSON"
     TEXT = "look like text"
     PROTOBUF = "could be Protobuf"
@@ -92,18 +96,21 @@ def recent_records(brokers: BrokerClient, topic: str, most: int) -> Iterator[Rec
     starts = brokers.list_offsets(topic, described.partitions, "earliest")
     ends = brokers.list_offsets(topic, described.partitions, "latest_stable")
     fullest = sorted(described.partitions, key=lambda number: starts[number] - ends[number])[:_PARTITIONS]
-    left = most
-    for partition in fullest:
-        if left <= 0 or starts[partition] >= ends[partition]:
-            continue
-        start = max(starts[partition], ends[partition] - left)
+    sizes = {partition: ends[partition] - starts[partition] for partition in fullest}
+    left = _MOST_BYTES
+    for partition, count in shares(sizes, most).items():
+        missing = count
+        start = max(starts[partition], ends[partition] - count)
         fetcher = PartitionFetcher(brokers, topic, described.topic_id, partition)
         with closing(fetcher.batches(start, ends[partition], cut_head=True, max_bytes=_FETCH_BYTES)) as pieces:  # type: ignore[type-var]
             for piece in pieces:
-                rows = piece.records.slice(0, left)
-                left -= rows.num_rows
+                rows = piece.records.slice(0, missing)
+                missing -= rows.num_rows
+                left -= rows.nbytes
                 yield RecentRecords(partition=partition, records=rows)
                 if left <= 0:
+                    return
+                if missing <= 0:
                     break
 
 
@@ -112,13 +119,19 @@ def look_of(data: bytes | None) -> Look:
         return Look.NULL
     if not data:
         return Look.EMPTY
-    if data[0] == 0 and len(data) >= _ENVELOPE_BYTES and 0 < int.from_bytes(data[1:5], "big") < 1 << 31:
-        return Look.REGISTRY
+    if look := _envelope(data):
+        return look
     if data.lstrip()[:1] in {b"{", b"["} and _is_json(data):
         return Look.JSON
     if _is_text(data):
         return Look.TEXT
     return Look.PROTOBUF if protobuf_fields(data) else Look.OTHER
+
+
+def _envelope(data: bytes) -> Look | None:
+    if data[0] == 0 and len(data) >= _ENVELOPE_BYTES and 0 < int.from_bytes(data[1:5], "big") < 1 << 31:
+        return Look.REGISTRY
+    return Look.SINGLE_OBJECT if data.startswith(MARKER) and len(data) >= HEAD_BYTES else None
 
 
 def protobuf_fields(data: bytes) -> frozenset[int] | None:

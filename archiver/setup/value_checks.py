@@ -22,7 +22,7 @@ from schema_mapping.row import RowMapping
 from schema_mapping.value_format import ValueMapping
 
 VALUES: Final = "Values"
-SAMPLED: Final = 100
+SAMPLED: Final = 1_000
 """How many of the last records of a topic are decoded."""
 MOST_TOPICS: Final = 100
 
@@ -33,7 +33,8 @@ _WORDS: Final[Mapping[str, str]] = {
     "unknown_schema_guid": "the schema registry doesn't have the GUID that they name, or it is of another format",
     "other_message": "they are of a message that the topic's section doesn't list",
     "ambiguous_message": "their message indexes may mean two listed messages",
-    "bad_envelope": "they don't begin with a schema registry's envelope",
+    "unknown_fingerprint": "no schema of the topic has the fingerprint that they name",
+    "bad_envelope": "they don't begin with the envelope that `wire_format` names",
     "bad_header": "the header with their schema's id is damaged",
     "foreign_header": "headers of Apicurio's serializers name their schema, which `coerce` doesn't read",
     "bad_json": "they aren't JSON",
@@ -55,18 +56,21 @@ class RawValues:
         self.schema_id = int.from_bytes(self.first[1:5], "big") if has_id else None
 
 
-def look_at_values(config: Config) -> Iterator[Finding]:
+def look_at_values(config: Config, samples: int = SAMPLED) -> Iterator[Finding]:
+    if samples == 0:
+        yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="no records are sampled")
+        return
     if not config.has_kafka:
         yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="no topic comes from Kafka")
         return
     try:
         with BrokerClient(config.kafka) as brokers:
-            yield from _of_topics(config, brokers)
+            yield from _of_topics(config, brokers, samples)
     except ContextError:
         yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="Kafka doesn't answer")
 
 
-def _of_topics(config: Config, brokers: BrokerClient) -> Iterator[Finding]:
+def _of_topics(config: Config, brokers: BrokerClient, samples: int) -> Iterator[Finding]:
     existing = frozenset(brokers.topics())
     topics = config.select_kafka(tuple(existing), may_be_none=True) if config.sections else ()
     typed = [topic for topic in topics if topic.name in existing and (topic.key.has_schema or topic.value.has_schema)]
@@ -74,7 +78,11 @@ def _of_topics(config: Config, brokers: BrokerClient) -> Iterator[Finding]:
         yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail="no topic has a schema")
     failed: dict[str, ContextError] = {}
     for topic, schemas, assigned in read_schemas(config, typed[:MOST_TOPICS], failed):
-        yield from _of_topic(brokers, topic, schemas, assigned.row)
+        try:
+            records = list(recent_records(brokers, topic.name, samples))
+        except ContextError:
+            continue
+        yield from _of_topic(records, topic, schemas, assigned.row)
     for name, error in failed.items():
         if name not in config.sections:  # no other check reads the schemas of topics of a pattern
             yield failure(VALUES, error, f"topic {name}")
@@ -83,12 +91,10 @@ def _of_topics(config: Config, brokers: BrokerClient) -> Iterator[Finding]:
         yield Finding(part=VALUES, outcome=CheckOutcome.SKIPPED, detail=detail)
 
 
-def _of_topic(brokers: BrokerClient, topic: TopicConfig, schemas: TopicSchemas, row: RowMapping) -> Iterator[Finding]:
+def _of_topic(
+    records: Sequence[RecentRecords], topic: TopicConfig, schemas: TopicSchemas, row: RowMapping
+) -> Iterator[Finding]:
     subject = f"topic {topic.name}"
-    try:
-        records = list(recent_records(brokers, topic.name, SAMPLED))
-    except ContextError:
-        return
     try:
         for part, mapping, envelope in (
             ("key", row.key, schemas.key_envelope),
@@ -118,9 +124,9 @@ def decoded(
         return Finding(part=VALUES, subject=subject, detail=f"the sample has no {part}s")
     kept = sum(kind.count for kind in raw.values())
     if not kept:
-        return Finding(part=VALUES, subject=subject, detail=f"all of {total} sampled {part}s decode")
+        return Finding(part=VALUES, subject=subject, detail=f"all of {total:,} sampled {part}s decode")
     reasons = "; ".join(_reason(code, kind, envelope) for code, kind in raw.items())
-    detail = f"{kept} of {total} sampled {part}s would stay raw: {reasons}"
+    detail = f"{kept:,} of {total:,} sampled {part}s would stay raw: {reasons}"
     return Finding(part=VALUES, subject=subject, outcome=CheckOutcome.WARNING, detail=detail)
 
 
@@ -143,7 +149,7 @@ def _reason(code: str, values: RawValues, envelope: EnvelopeReader | None) -> st
     words = _WORDS.get(code.partition("@")[0], _NO_MESSAGE)
     if envelope is not None and values.schema_id is not None and code.startswith("bad_schema"):
         try:
-            envelope.choice.learned([values.schema_id])
+            envelope.learned([values.schema_id])
         except BadSchema as error:
             words = str(error)
     elif values.schema_id is not None and code in {"unknown_schema_id@1", "other_message@5"}:

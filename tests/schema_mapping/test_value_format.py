@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyiceberg.types import DateType, DecimalType, FixedType, IntegerType, LongType, StringType, TimeType, UUIDType
 
 from archiver.schemas.decode import decode_enveloped
-from archiver.schemas.registry.envelope import BAD_ENVELOPE, UNKNOWN_SCHEMA_ID, EnvelopeReader
+from archiver.schemas.registry.envelope import BAD_ENVELOPE, UNKNOWN_SCHEMA_ID, RegistryEnvelopes
 from schema_mapping import Assignment, LedgerState, ValueMapping, assign, register
 from schema_mapping.columns.evolution import ChangeKind
 from schema_mapping.columns.ledger import ColumnState
@@ -188,7 +188,7 @@ def test_another_format_shares_the_schema_id_of_envelopes() -> None:
     head = b"\0" + (7).to_bytes(4, "big")
     values = [head + GOOD, b"\0\0\0\0\x08" + GOOD, GOOD, head, None, head + b"short"]
     seen: set[int] = set()
-    rows = decode_enveloped(row.value, pa.array(values), EnvelopeReader(choice=IdAlone(known=(7,))), seen=seen)
+    rows = decode_enveloped(row.value, pa.array(values), RegistryEnvelopes(choice=IdAlone(known=(7,))), seen=seen)
     assert [value and value["__err__"] for value in rows.to_pylist()] == [
         None, UNKNOWN_SCHEMA_ID, BAD_ENVELOPE, "wrong_length@0", None, "wrong_length@0",
     ]  # fmt: skip

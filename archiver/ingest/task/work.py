@@ -97,7 +97,7 @@ def _learned(
     learned: dict[SchemaIdentity, bytes] = {}
     for part, reader in readers.items():
         if reader is not None:
-            learned |= reader.choice.learned(schema_ids[part])
+            learned |= reader.learned(schema_ids[part])
     return learned
 
 

@@ -9,10 +9,12 @@ from typing import Final
 from archiver.config.formats import AvroFormat
 from archiver.errors import ConfigError
 from archiver.schemas.avro.registered_schema import AVRO_SCHEMAS, AvroSchemas
+from archiver.schemas.avro.single_objects import SingleObjects, SubjectVersions
 from archiver.schemas.avro.writer_choice import WriterChoice
 from archiver.schemas.format_settings import ProposedFile, SchemaPlace
-from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.envelope import EnvelopeReader, RegistryEnvelopes
 from archiver.schemas.schema_file import read_schema_text
+from schema_mapping.avro.fingerprint import schema_fingerprint
 from schema_mapping.avro.schema import MOST_WRITERS, AvroSchema, distinct, writer_fingerprint
 from schema_mapping.errors import DescriptorError
 from schema_mapping.value_format import DeclaredSchema
@@ -33,8 +35,8 @@ class AvroSettings:
 
         Raises ConfigError, and subclasses of SchemaRegistryError.
         """
-        if settings.wire_format == "plain":
-            return read_schema_files(settings.schema_files)
+        if not settings.has_envelopes:
+            return read_schema_files(settings.schema_files, settings.older_schemas)
         assert place.subjects is not None
         schemas = place.subjects.versions(_subject_of(settings, place), AVRO_SCHEMAS, MOST_WRITERS)
         return AvroSchema(writers=distinct(tuple(schema.text for schema in schemas)))
@@ -46,6 +48,8 @@ class AvroSettings:
         if settings.wire_format == "plain":
             return None
         assert isinstance(schema, AvroSchema)
+        if settings.wire_format == "single_object":
+            return _single_objects(settings, schema, place)
         assert place.subjects is not None
         subject = _subject_of(settings, place)
         choice = WriterChoice(
@@ -54,7 +58,7 @@ class AvroSettings:
             registry=place.subjects.ids(subject, AVRO_SCHEMAS),
             subject=subject,
         )
-        return EnvelopeReader(choice=choice.with_schemas(place.subjects.schemas), header=place.header)
+        return RegistryEnvelopes(choice=choice.with_schemas(place.subjects.schemas), header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: AvroFormat | None) -> AvroSchema:
         """The file's schema becomes the newest writer. Raises ConfigError."""
@@ -75,13 +79,25 @@ class AvroSettings:
 AVRO_SETTINGS: Final = AvroSettings()
 
 
-def read_schema_files(paths: tuple[Path, ...]) -> AvroSchema:
-    """Further files define types of the first one. Raises ConfigError with the file."""
-    texts = tuple(map(read_schema_text, paths))
-    try:
-        return AvroSchema.of(texts[0], references=texts[1:])
-    except DescriptorError as error:
-        raise ConfigError(error.message, file=str(paths[0]), **error.context) from error
+def read_schema_files(paths: tuple[Path, ...], older: tuple[Path, ...] = ()) -> AvroSchema:
+    """Further files define types of the first one and of `older`. Raises ConfigError with the file."""
+    references = tuple(map(read_schema_text, paths[1:]))
+    writers: list[str] = []
+    for path in (paths[0], *older):
+        try:
+            writers += AvroSchema.of(read_schema_text(path), references=references).writers
+        except DescriptorError as error:
+            raise ConfigError(error.message, file=str(path), **error.context) from error
+    return AvroSchema(writers=distinct(tuple(writers)))
+
+
+def _single_objects(settings: AvroFormat, schema: AvroSchema, place: SchemaPlace) -> SingleObjects:
+    versions = None
+    if place.subjects is not None and settings.has_envelopes:
+        subject = _subject_of(settings, place)
+        versions = SubjectVersions(registry=place.subjects.ids(subject, AVRO_SCHEMAS), subject=subject)
+    fingerprints = tuple(map(schema_fingerprint, schema.writers))
+    return SingleObjects(messages=schema.messages, fingerprints=fingerprints, versions=versions)
 
 
 def _subject_of(settings: AvroFormat, place: SchemaPlace) -> str:

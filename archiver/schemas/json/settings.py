@@ -11,7 +11,7 @@ from archiver.errors import ConfigError
 from archiver.schemas.format_settings import ProposedFile, SchemaInference, SchemaPlace
 from archiver.schemas.json.body_choice import JsonBodies
 from archiver.schemas.json.registered_schema import JSON_SCHEMAS, JsonSchemas
-from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.envelope import EnvelopeReader, RegistryEnvelopes
 from archiver.schemas.schema_file import read_schema_text
 from schema_mapping.errors import DescriptorError
 from schema_mapping.json.schema import JsonSchema
@@ -48,7 +48,7 @@ class JsonSettings:
         assert place.subjects is not None
         ids = place.subjects.ids(_subject(settings, place), JSON_SCHEMAS)
         choice = JsonBodies(messages=schema.messages, registry=ids)
-        return EnvelopeReader(choice=choice.with_schemas(place.subjects.schemas), header=place.header)
+        return RegistryEnvelopes(choice=choice.with_schemas(place.subjects.schemas), header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: JsonFormat | None) -> JsonSchema:
         """Raises ConfigError."""

@@ -20,7 +20,7 @@ from archiver.schemas.protobuf.registered_schema import (
 )
 from archiver.schemas.protobuf.schema_files import compile_proto, read_descriptor_set
 from archiver.schemas.protobuf.schema_ids import SchemaRegistryIds
-from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.envelope import EnvelopeReader, RegistryEnvelopes
 from schema_mapping.protobuf.descriptors import MessageSchema, SourceSchema, UnionSchema
 from schema_mapping.value_format import DeclaredSchema
 
@@ -56,7 +56,7 @@ class ProtobufSettings:
         registry = place.subjects.ids(_subject_of_ids(settings, place), kind_of(settings))
         ids = SchemaRegistryIds(registry=registry).with_schemas(place.subjects.schemas)
         choice = MessageChoice(messages=schema.messages, ids=ids)
-        return EnvelopeReader(choice=choice, coerce=settings.coerce, header=place.header)
+        return RegistryEnvelopes(choice=choice, coerce=settings.coerce, header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: ProtobufFormat | None) -> MessageSchema:
         """The file's message replaces the one of its name, or is added. Raises ConfigError."""

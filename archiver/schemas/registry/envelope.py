@@ -89,8 +89,31 @@ class Envelopes:
     schema_ids: frozenset[SchemaNumber]
 
 
+class EnvelopeReader(Protocol):
+    """Reads the envelopes of a column. Picklable."""
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        """The names of types to which places are indexes."""
+
+    def read(self, values: pa.BinaryArray, headers: pa.ListArray | None = None) -> Envelopes:
+        """Find each value's type. No bytes make this raise.
+
+        Raises subclasses of SchemaRegistryError, with the first `row`.
+        """
+
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
+        """Return schemas that had to be requested."""
+
+    def with_schemas(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
+        """Return a copy that knows these schemas."""
+
+    def beside(self, waiting: EnvelopeReader | None) -> Self:
+        """Return a copy that gives values of schemas that wait for approval an error."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnvelopeReader:
+class RegistryEnvelopes:
     """The header named `header` wins.
 
     With `coerce`, a value without either magic byte is a plain message of the only type, unless another
@@ -100,6 +123,13 @@ class EnvelopeReader:
     choice: BodyChoice
     coerce: bool = False
     header: bytes = VALUE_HEADER
+
+    @property
+    def messages(self) -> tuple[str, ...]:
+        return self.choice.messages
+
+    def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:
+        return self.choice.learned(schema_ids)
 
     def read(self, values: pa.BinaryArray, headers: pa.ListArray | None = None) -> Envelopes:
         """No bytes make this raise.
@@ -130,7 +160,9 @@ class EnvelopeReader:
         return replace(self, choice=self.choice.with_schemas(schemas))
 
     def beside(self, waiting: EnvelopeReader | None) -> Self:
-        return self if waiting is None else replace(self, choice=self.choice.beside(waiting.choice))
+        return (
+            replace(self, choice=self.choice.beside(waiting.choice)) if isinstance(waiting, RegistryEnvelopes) else self
+        )
 
 
 class _EnvelopeReading:

@@ -164,6 +164,7 @@ cdef class JsonDecoder:
         r.loose = self.tables.keep_raw
         r.memory = self.value_memory
         r.order_size = r.span_count = 0
+        r.first_serial = r.serial + 1
         if not self.put_present(row):
             return False
         if not self.refuse_all:

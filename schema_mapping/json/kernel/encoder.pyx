@@ -11,7 +11,8 @@ from libc.string cimport memcmp, memcpy, memset
 from schema_mapping.json.kernel.forms cimport Forms
 from schema_mapping.json.kernel.numbers cimport LONGEST_DOUBLE, write_double
 from schema_mapping.json.kernel.reading cimport (
-    ESCAPE_ASCII, ESCAPE_DELETE, ESCAPE_HTML, ESCAPE_LINES, ESCAPE_LONG, ESCAPE_QUOTES, ESCAPE_SLASH, ESCAPE_UPPER,
+    ESCAPE_ASCII, ESCAPE_DELETE, ESCAPE_EQUALS, ESCAPE_HTML, ESCAPE_LINES, ESCAPE_LONG, ESCAPE_NEXT, ESCAPE_PAIRS,
+    ESCAPE_QUOTES, ESCAPE_SINGLE, ESCAPE_SLASH, ESCAPE_UPPER,
     SPACE_BEFORE, SPACE_COLON, SPACE_COMMA, SPACE_EMPTY, SPACE_FLAT, SPACE_INLINE, SPACE_NEWLINE, SPACE_TAB,
 )
 from schema_mapping.json.kernel.spans cimport copy_span, member_end, special_marks
@@ -88,7 +89,13 @@ cdef void prepare(Writing* w, Forms forms) noexcept nogil:
         w.special[0x22] = w.special[0x27] = w.special[0x2B] = w.special[0x60] = 1
     if w.escapes & ESCAPE_DELETE:
         w.special[0x7F] = 1
-    w.is_usual = not w.escapes & (ESCAPE_SLASH | ESCAPE_HTML | ESCAPE_QUOTES | ESCAPE_DELETE)
+    if w.escapes & ESCAPE_SINGLE:
+        w.special[0x27] = 1
+    if w.escapes & ESCAPE_EQUALS:
+        w.special[0x3D] = 1
+    w.is_usual = not w.escapes & (
+        ESCAPE_SLASH | ESCAPE_HTML | ESCAPE_QUOTES | ESCAPE_DELETE | ESCAPE_SINGLE | ESCAPE_EQUALS
+    )
 
 
 cdef void write_unit(Writing* w, uint32_t code) noexcept nogil:
@@ -97,6 +104,17 @@ cdef void write_unit(Writing* w, uint32_t code) noexcept nogil:
     w.p[2], w.p[3] = <uint8_t>digits[code >> 12 & 15], <uint8_t>digits[code >> 8 & 15]
     w.p[4], w.p[5] = <uint8_t>digits[code >> 4 & 15], <uint8_t>digits[code & 15]
     w.p += 6
+
+
+cdef inline bint is_escaped(const Writing* w, uint32_t code) noexcept nogil:
+    # Whether a character that isn't ASCII is written as its number.
+    if w.escapes & ESCAPE_ASCII:
+        return True
+    if code >= 0x10000:
+        return w.escapes & ESCAPE_PAIRS != 0
+    if code == 0x2028 or code == 0x2029:
+        return w.escapes & ESCAPE_LINES != 0
+    return code == 0x85 and w.escapes & ESCAPE_NEXT != 0
 
 
 cdef const uint8_t* write_beyond(Writing* w, const uint8_t* p, const uint8_t* end) noexcept nogil:
@@ -111,7 +129,7 @@ cdef const uint8_t* write_beyond(Writing* w, const uint8_t* p, const uint8_t* en
     code = p[0] & (0x7F >> step)
     for i in range(1, step):
         code = code << 6 | p[i] & 0x3F
-    if w.escapes & ESCAPE_ASCII or (w.escapes & ESCAPE_LINES and (code == 0x2028 or code == 0x2029)):
+    if is_escaped(w, code):
         if code >= 0x10000:
             write_unit(w, 0xD800 + ((code - 0x10000) >> 10))
             write_unit(w, 0xDC00 + (code & 0x3FF))

@@ -6,6 +6,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from schema_mapping.json.kernel.numbers cimport STYLES
+from schema_mapping.json.kernel.reading cimport ESCAPES
 from schema_mapping.json.kernel.shapes import WORDS
 from schema_mapping.json.kernel.tables cimport Node, Tables
 
@@ -17,13 +18,14 @@ cdef struct Word:
     const char* text
     int64_t size
 
-cdef Word escape_words[8]
+cdef Word escape_words[ESCAPES]
 cdef Word space_words[8]
 cdef Word style_words[STYLES]
 
 _kept_words = {name: [word.encode() for word in words] for name, words in WORDS.items()}
-for _at in range(8):
+for _at in range(ESCAPES):
     escape_words[_at] = Word(<const char*>_kept_words["escapes"][_at], len(_kept_words["escapes"][_at]))
+for _at in range(8):
     space_words[_at] = Word(<const char*>_kept_words["spaces"][_at], len(_kept_words["spaces"][_at]))
 for _at in range(STYLES):
     style_words[_at] = Word(<const char*>_kept_words["styles"][_at], len(_kept_words["styles"][_at]))
@@ -142,10 +144,11 @@ cdef class Forms:
 
     cdef bint read_word(self, const uint8_t* p, int64_t size) noexcept nogil:
         cdef int i
-        for i in range(8):
+        for i in range(ESCAPES):
             if is_word(&escape_words[i], p, size):
                 self.escapes |= 1 << i
                 return True
+        for i in range(8):
             if is_word(&space_words[i], p, size):
                 self.spaces |= 1 << i
                 return True

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 cdef enum:
-    STYLES = 9
+    STYLES = 12
     ALL_STYLES = (1 << STYLES) - 1
     LONGEST_DOUBLE = 352    # bytes of any double in any style, and more than a long takes
 

@@ -64,17 +64,18 @@ def _fill():
         exact_powers[power] = 10.0 ** power
 
 
-STYLE_NAMES = ("javascript", "python", "java", "rust", "orjson", "dotnet", "ruby", "php", "php_point")
+STYLE_NAMES = (
+    *("javascript", "python", "java", "rust", "orjson", "dotnet", "ruby", "php", "php_point"),
+    *("newtonsoft", "nlohmann", "rapidjson"),
+)
 _fill()
 styles[0] = Style(-6, 21, False, b"e", True, 1, False)
-styles[1] = Style(-4, 16, True, b"e", True, 2, False)
-styles[2] = Style(-3, 7, True, b"E", False, 1, True)
-styles[3] = Style(-5, 16, True, b"e", False, 1, False)
-styles[4] = Style(-5, 16, True, b"e", True, 1, False)
-styles[5] = Style(-4, 15, False, b"E", True, 2, False)
-styles[6] = Style(-4, 16, True, b"e", True, 2, True)
-styles[7] = Style(-4, 17, False, b"e", True, 1, True)
-styles[8] = Style(-4, 17, True, b"e", True, 1, True)
+styles[1], styles[2] = Style(-4, 16, True, b"e", True, 2, False), Style(-3, 7, True, b"E", False, 1, True)
+styles[3], styles[4] = Style(-5, 16, True, b"e", False, 1, False), Style(-5, 16, True, b"e", True, 1, False)
+styles[5], styles[6] = Style(-4, 15, False, b"E", True, 2, False), Style(-4, 16, True, b"e", True, 2, True)
+styles[7], styles[8] = Style(-4, 17, False, b"e", True, 1, True), Style(-4, 17, True, b"e", True, 1, True)
+styles[9], styles[10] = Style(-4, 15, True, b"E", True, 2, False), Style(-4, 15, True, b"e", True, 2, False)
+styles[11] = Style(-6, 21, True, b"e", False, 1, False)
 
 
 cdef const uint8_t* read_few_digits(const uint8_t* p, const uint8_t* end, NumberText* number) noexcept nogil:

@@ -29,6 +29,13 @@ cdef enum Escapes:
     ESCAPE_LONG = 32        # \b and \f as \u0008 and \u000c
     ESCAPE_DELETE = 64      # U+007F
     ESCAPE_QUOTES = 128     # " ' + ` as \u0022 and so on
+    ESCAPE_PAIRS = 256      # beyond U+FFFF, as a pair of surrogates
+    ESCAPE_NEXT = 512       # U+0085
+    ESCAPE_SINGLE = 1024    # '
+    ESCAPE_EQUALS = 2048    # =
+
+cdef enum:
+    ESCAPES = 12
 
 # White space, as bits of a form. The number of spaces of an indent is beside them.
 cdef enum Spaces:
@@ -72,6 +79,7 @@ cdef struct Reading:
     const int64_t* row_bytes
     KeySearch search
     int64_t serial          # of the current object
+    int64_t first_serial    # of the current value's objects
     int64_t* member_in      # by member: the last object that had it
     int32_t* next_member    # by member, and by object before its first: the member that followed last time
     uint8_t* null_member    # by member: whether it is written as null, as far as it was seen

@@ -14,7 +14,7 @@ from schema_mapping.json.kernel.puts cimport (
     pass_space, push_order, put_number, put_present, put_text, refuse, row_of, takes,
 )
 from schema_mapping.json.kernel.scanning cimport scan_text, skip_literal, skip_value, unescape
-from schema_mapping.json.kernel.shapes cimport Shapes
+from schema_mapping.json.kernel.shapes cimport Shapes, is_first
 from schema_mapping.json.kernel.spans cimport is_same
 from schema_mapping.json.kernel.tables cimport (
     OP_ARRAY, OP_BOOLEAN, OP_CHOICE, OP_CUT, OP_DOUBLE, OP_INT, OP_LONG, OP_MAP, OP_OBJECT, OP_STRING, OP_TEXT, Node,
@@ -251,7 +251,7 @@ cdef bint end_object(
     if r.span_count > first_span and not put_unknown(r, node.extra, first_span):
         return False
     r.span_count = first_span
-    if not is_ordered and not (<Shapes>r.shapes).note_order(
+    if not (is_ordered and is_first(<Shapes>r.shapes, node)) and not (<Shapes>r.shapes).note_order(
         r, node, r.order + first_order, r.order_size - first_order
     ):
         return False

@@ -7,8 +7,8 @@ from libc.string cimport memchr
 
 from schema_mapping.json.kernel.numbers cimport NumberText, read_number_text
 from schema_mapping.json.kernel.reading cimport (
-    BAD_JSON, BAD_UTF8, ESCAPE_ASCII, ESCAPE_DELETE, ESCAPE_HTML, ESCAPE_LINES, ESCAPE_LONG, ESCAPE_QUOTES,
-    ESCAPE_SLASH, ESCAPE_UPPER, MAX_DEPTH, STOPPED, TOO_DEEP, TRUNCATED, Reading, fail, fail_at, skip_space,
+    BAD_JSON, BAD_UTF8, ESCAPE_ASCII, ESCAPE_DELETE, ESCAPE_EQUALS, ESCAPE_HTML, ESCAPE_LINES, ESCAPE_LONG,
+    ESCAPE_NEXT, ESCAPE_PAIRS, ESCAPE_QUOTES, ESCAPE_SINGLE, ESCAPE_SLASH, ESCAPE_UPPER, MAX_DEPTH, STOPPED, TOO_DEEP, TRUNCATED, Reading, fail, fail_at, skip_space,
 )
 from schema_mapping.json.kernel.spans cimport special_marks
 from schema_mapping.kernel.octets cimport load64, utf8_step
@@ -93,12 +93,20 @@ cdef int code_unit(Reading* r, const uint8_t* p) noexcept nogil:
 
 cdef inline void note_escape(Reading* r, uint32_t code) noexcept nogil:
     # Notes which writers escape a character with its number.
-    if code >= 0x80:
-        r.seen.escapes |= ESCAPE_LINES if code == 0x2028 or code == 0x2029 else ESCAPE_ASCII
+    if code >= 0x10000:
+        r.seen.escapes |= ESCAPE_PAIRS
+    elif code == 0x2028 or code == 0x2029:
+        r.seen.escapes |= ESCAPE_LINES
+    elif code >= 0x80:
+        r.seen.escapes |= ESCAPE_NEXT if code == 0x85 else ESCAPE_ASCII
     elif code == 0x3C or code == 0x3E or code == 0x26:
         r.seen.escapes |= ESCAPE_HTML
-    elif code == 0x22 or code == 0x27 or code == 0x2B or code == 0x60:
+    elif code == 0x22 or code == 0x2B or code == 0x60:
         r.seen.escapes |= ESCAPE_QUOTES
+    elif code == 0x27:
+        r.seen.escapes |= ESCAPE_SINGLE
+    elif code == 0x3D:
+        r.seen.escapes |= ESCAPE_EQUALS
     elif code == 8 or code == 12:
         r.seen.escapes |= ESCAPE_LONG
     elif code == 0x7F:
@@ -148,12 +156,12 @@ cdef bint unescape(Reading* r, const uint8_t* p, const uint8_t* end, int64_t* si
             continue
         code = code_unit(r, p + 2)
         p += 6
-        note_escape(r, code)
         if SURROGATES <= code < LOW_SURROGATES and end - p >= 6 and p[0] == 0x5C and p[1] == b"u":
             low = code_unit(r, p + 2)
             if LOW_SURROGATES <= low < AFTER_SURROGATES:
                 code = 0x10000 + ((code - SURROGATES) << 10) + low - LOW_SURROGATES
                 p += 6
+        note_escape(r, code)
         if SURROGATES <= code < AFTER_SURROGATES:
             r.loose = True
             code = 0xFFFD

@@ -37,3 +37,8 @@ cdef class Shapes:
     cdef bint add_words(self, uint32_t bits, const char** words) noexcept nogil
     cdef bint add_order(self, int32_t object) noexcept nogil
     cdef bint add_nulls(self, Reading* r, int32_t object) noexcept nogil
+
+
+# Whether no object of this type has an order yet in the current value.
+cdef inline bint is_first(Shapes shapes, const Node* node) noexcept nogil:
+    return shapes.chosen_in[node.object] != shapes.value

@@ -9,7 +9,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, strlen
 
-from schema_mapping.json.kernel.reading cimport Reading
+from schema_mapping.json.kernel.reading cimport ESCAPES, Reading
 from schema_mapping.json.kernel.numbers import STYLE_NAMES
 from schema_mapping.json.kernel.numbers cimport STYLES
 from schema_mapping.json.kernel.tables cimport Node, Tables
@@ -21,23 +21,26 @@ cdef enum:
     MOST_BYTES = 1 << 20
     SLOTS = 1 << 14         # of the hash table: a power of two, and much more than MOST_FORMS
 
-cdef const char* ESCAPE_WORDS[8]
+cdef const char* ESCAPE_WORDS[ESCAPES]
 cdef const char* SPACE_WORDS[8]
 cdef const char* STYLE_WORDS[STYLES]
 
 WORDS = {
-    "escapes": ("ascii", "upper", "slash", "html", "lines", "long", "delete", "quotes"),
+    "escapes": (
+        "ascii", "upper", "slash", "html", "lines", "long", "delete", "quotes", "pairs", "next", "single", "equals",
+    ),
     "spaces": ("comma", "colon", "before", "empty", "tab", "inline", "flat", "newline"),
     "styles": STYLE_NAMES,
 }
 """The words of forms: the name of each bit of the kernel, and the styles of numbers."""
 
 _kept_words = [word.encode() for words in WORDS.values() for word in words]
-for _at in range(8):
+for _at in range(ESCAPES):
     ESCAPE_WORDS[_at] = <const char*>_kept_words[_at]
-    SPACE_WORDS[_at] = <const char*>_kept_words[8 + _at]
+for _at in range(8):
+    SPACE_WORDS[_at] = <const char*>_kept_words[ESCAPES + _at]
 for _at in range(STYLES):
-    STYLE_WORDS[_at] = <const char*>_kept_words[16 + _at]
+    STYLE_WORDS[_at] = <const char*>_kept_words[ESCAPES + 8 + _at]
 
 
 cdef bint fits(const Order* order, const int32_t* members, int64_t size) noexcept nogil:
@@ -96,6 +99,28 @@ cdef bint extend(Order* order, const int32_t* members, int64_t size) noexcept no
     return fits(order, members, size)
 
 
+cdef bint has(const Order* order, int32_t member) noexcept nogil:
+    cdef int64_t i
+    for i in range(order.size):
+        if order.entries[i] == member:
+            return True
+    return False
+
+
+cdef void add_earlier(Reading* r, const Node* node, Order* order) noexcept nogil:
+    # Adds the members that earlier objects of the value have: these were in the schema's order.
+    cdef int32_t members[2]
+    cdef int32_t size = 0
+    cdef int32_t i
+    for i in range(node.count):
+        if r.member_in[node.member + i] < r.first_serial:
+            continue
+        members[size] = i
+        if not has(order, i) and not extend(order, members, size + 1):
+            return
+        members[0], size = i, 1
+
+
 cdef class Shapes:
     """The orders and forms of one decoding run."""
 
@@ -125,7 +150,8 @@ cdef class Shapes:
         free(self.forms)
 
     cdef bint note_order(self, Reading* r, const Node* node, const int32_t* order, int64_t size) noexcept nogil:
-        # Finds or makes the order of an object's members. Returns False if memory is out.
+        # Finds or makes the order of an object's members. Returns False if memory is out. All objects of a type have
+        # one order in a value.
         cdef Order* orders = self.orders + node.object * ORDERS
         cdef int32_t oldest = 0
         cdef int32_t choice = -1
@@ -135,6 +161,11 @@ cdef class Shapes:
         if size > LONGEST_ORDER:
             r.loose = True
             return True
+        if self.chosen_in[node.object] == self.value:
+            i = self.chosen[node.object]
+            if fits(&orders[i], order, size) or extend(&orders[i], order, size):
+                orders[i].used = self.clock
+                return True
         for i in range(ORDERS):
             if orders[i].entries != NULL and fits(&orders[i], order, size):
                 choice = i
@@ -161,6 +192,7 @@ cdef class Shapes:
             self.chosen_in[node.object] = self.value
             self.objects[r.seen.orders] = node.object
             r.seen.orders += 1
+            add_earlier(r, node, &orders[choice])
         self.chosen[node.object] = choice
         return True
 
@@ -185,7 +217,7 @@ cdef class Shapes:
 
     cdef bint add_words(self, uint32_t bits, const char** words) noexcept nogil:
         cdef int i
-        for i in range(8):
+        for i in range(ESCAPES):
             if bits >> i & 1 and not self.add_word(words[i]):
                 return False
         return True

@@ -15,7 +15,7 @@ from archiver.errors import BadSchema, SchemaRegistryUnavailable
 from archiver.schemas.decode import decode_enveloped
 from archiver.schemas.protobuf.message_choice import MessageChoice
 from archiver.schemas.protobuf.registered_schema import Indexes
-from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.envelope import RegistryEnvelopes
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import LedgerState, UnionMapping, UnionSchema, assign, compile_mapping
 from schema_mapping.protobuf.descriptors import closure
@@ -63,7 +63,7 @@ def decode(
 ) -> pa.StructArray:
     column = pa.array([b"no", *values], kind or pa.binary()).slice(1)
     rows = decode_enveloped(
-        mapping, column, EnvelopeReader(choice=MessageChoice(messages=messages, ids=Ids()), coerce=coerce)
+        mapping, column, RegistryEnvelopes(choice=MessageChoice(messages=messages, ids=Ids()), coerce=coerce)
     )
     rows.validate(full=True)
     assert rows.type == mapping.arrow_type  # type: ignore[attr-defined]
@@ -178,7 +178,7 @@ def test_the_first_value_whose_id_cannot_be_asked_for_is_named() -> None:
     values = pa.array([FIRST, None, b"", b"\0\0\0\0\x08\0", DOWN, UNKNOWN, b"\0\0\0\0\x08\0"])
     ids = Ids()
     with pytest.raises(SchemaRegistryUnavailable, match="isn't known yet, and it does not answer") as caught:
-        decode_enveloped(MAPPING, values, EnvelopeReader(choice=MessageChoice(messages=("t.M",), ids=ids)))
+        decode_enveloped(MAPPING, values, RegistryEnvelopes(choice=MessageChoice(messages=("t.M",), ids=ids)))
     assert caught.value.context == {"url": "http://nowhere", "row": 3, "schema_id": 8}
     assert sorted(ids.asked) == [1, 3, 7, 8]
 
@@ -186,7 +186,7 @@ def test_the_first_value_whose_id_cannot_be_asked_for_is_named() -> None:
 def test_ids_that_mean_something_are_told() -> None:
     seen: set[int] = set()
     values = pa.array([FIRST, UNKNOWN, BROKEN, OTHER, FIRST + b"\x08", b"x"])
-    decode_enveloped(MAPPING, values, EnvelopeReader(choice=MessageChoice(messages=("t.M",), ids=Ids())), seen=seen)
+    decode_enveloped(MAPPING, values, RegistryEnvelopes(choice=MessageChoice(messages=("t.M",), ids=Ids())), seen=seen)
     assert seen == {1, 4}
 
 

@@ -21,6 +21,8 @@ from archiver.setup.samples import Look, Sampled, look_of, protobuf_fields
         ("grün\n".encode(), Look.TEXT),
         (b"\x00\x00\x00\x00\x07\x00\x08\x01", Look.REGISTRY),
         (b"\x00\x00\x00\x00\x00\x00\x08\x01", Look.OTHER),
+        (b"\xc3\x01abcdefgh", Look.SINGLE_OBJECT),
+        (b"\xc3\x01abcdefg", Look.OTHER),
         (b"\x08\x96\x01\x12\x03abc", Look.PROTOBUF),
         (b"\x08\x96\x01\x12\x04abc", Look.OTHER),
         (b"\xff\xfe\x00", Look.OTHER),

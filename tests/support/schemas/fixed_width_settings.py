@@ -11,7 +11,13 @@ from typing import Final, Literal
 from archiver.config.formats import ColumnLimits, FormatSection
 from archiver.errors import BadSchema, ConfigError
 from archiver.schemas.format_settings import ProposedFile, SchemaPlace
-from archiver.schemas.registry.envelope import UNKNOWN_SCHEMA_ID, EnvelopeReader, EnvelopeVerdict, head_bytes
+from archiver.schemas.registry.envelope import (
+    UNKNOWN_SCHEMA_ID,
+    EnvelopeReader,
+    EnvelopeVerdict,
+    RegistryEnvelopes,
+    head_bytes,
+)
 from archiver.schemas.registry.ids import RegistryIds
 from archiver.schemas.registry.schema_kind import RegisteredSchema, number_context
 from archiver.schemas.registry.value_heads import Numbers, ValueHeads
@@ -114,11 +120,13 @@ class FixedWidthSettings:
 
     def envelope_reader(
         self, settings: FixedWidthSection, schema: DeclaredSchema | None, place: SchemaPlace
-    ) -> EnvelopeReader:
+    ) -> EnvelopeReader | None:
+        if not settings.has_envelopes:
+            return None
         assert place.subjects is not None
         ids = place.subjects.ids(f"{place.topic}-{place.part}", self.kind)
         choice = FixedWidthChoice(ids=ids).with_schemas(place.subjects.schemas)
-        return EnvelopeReader(choice=choice, header=place.header)
+        return RegistryEnvelopes(choice=choice, header=place.header)
 
     def next_schema(self, file: ProposedFile, settings: FixedWidthSection | None) -> FixedSchema:
         return _read(file.path)

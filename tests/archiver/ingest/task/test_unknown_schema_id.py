@@ -13,7 +13,7 @@ from archiver.ingest.task.values import TaskResult
 from archiver.ingest.task.work import translate_range
 from archiver.schemas.protobuf.message_choice import MessageChoice
 from archiver.schemas.protobuf.registered_schema import Indexes
-from archiver.schemas.registry.envelope import EnvelopeReader
+from archiver.schemas.registry.envelope import RegistryEnvelopes
 from catalog.model import SchemaIdentity, SchemaNumber
 from schema_mapping import RawMapping, RowMapping, compile_mapping
 from schema_mapping.columns.ids import ColumnIds
@@ -54,7 +54,7 @@ def archive(folder: Path, log: list[bytes], ids: Ids | None = None, *, keys: boo
     key = mapped if keys else RawMapping(raw_id=100)
     made = Bench(folder=folder, source=LogInMemory(log=log), row=RowMapping(key=key, value=value, schema_version=3))
     task = made.task(10, 1000)
-    reader = EnvelopeReader(choice=MessageChoice(messages=("t.M",), ids=ids or Ids()))
+    reader = RegistryEnvelopes(choice=MessageChoice(messages=("t.M",), ids=ids or Ids()))
     target = replace(task.target, value_envelope=reader, key_envelope=reader if keys else None)
     return translate_range(replace(task, target=target))
 

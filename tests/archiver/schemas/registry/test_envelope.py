@@ -17,7 +17,7 @@ from archiver.schemas.registry.envelope import (
     BAD_HEADER,
     FOREIGN_HEADER,
     UNKNOWN_SCHEMA_ID,
-    EnvelopeReader,
+    RegistryEnvelopes,
 )
 from archiver.wire.columns import RECORDS
 from catalog.model import SchemaIdentity, SchemaNumber
@@ -59,7 +59,7 @@ def guid_envelope(number: int, *indexes: int) -> bytes:
 
 def read(values: list[bytes | None], kind: pa.DataType | None = None) -> list[tuple[int, str | None]]:
     column = pa.array([b"padding", *values, b"padding"], kind or pa.binary()).slice(1, len(values))
-    envelopes = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids())).read(column)
+    envelopes = RegistryEnvelopes(choice=MessageChoice(messages=("m.M",), ids=Ids())).read(column)
     codes: list[str | None] = [None] * len(values)
     for code, places in envelopes.errors.items():
         for at in np.flatnonzero(places):
@@ -128,7 +128,7 @@ def test_guids_in_payloads(kind: pa.DataType) -> None:
 def test_bytes_that_are_no_guid_are_not_looked_up() -> None:
     ids = Ids()
     values = [b"\1" + bytes([at]) * 16 + b"\xff" * 9 for at in range(200)]
-    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids))
+    reader = RegistryEnvelopes(choice=MessageChoice(messages=("m.M",), ids=ids))
     assert reader.read(pa.array(values)).errors[BAD_ENVELOPE].all()
     assert ids.asked == 0
 
@@ -173,7 +173,7 @@ PLAIN_CASES = [
 def test_indexes_that_are_not_zigzag(indexes: str, messages: str, length: int, fate: str) -> None:
     listed = tuple(messages.split())
     value = b"\0\0\0\0\1" + bytes.fromhex(indexes)
-    envelopes = EnvelopeReader(choice=MessageChoice(messages=listed, ids=FileIds())).read(pa.array([value] * 3))
+    envelopes = RegistryEnvelopes(choice=MessageChoice(messages=listed, ids=FileIds())).read(pa.array([value] * 3))
     fates = [*envelopes.errors] or [listed[envelopes.which[0]]]
     assert (envelopes.lengths.tolist(), fates) == ([length] * 3, [fate])
 
@@ -212,7 +212,7 @@ def test_a_header_wins_over_the_payload(coerce: bool) -> None:
         ([], envelope(2), (6, 0, None)),
     ]
     values = pa.array([value for _, value, _ in cases])
-    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids()), coerce=coerce)
+    reader = RegistryEnvelopes(choice=MessageChoice(messages=("m.M",), ids=Ids()), coerce=coerce)
     envelopes = reader.read(values, header_lists([headers for headers, _, _ in cases]))
     errors: list[str | None] = [None] * len(cases)
     for code, places in envelopes.errors.items():
@@ -241,7 +241,7 @@ def test_values_with_headers_of_another_registry_are_not_coerced(coerce: bool) -
         ([(b"apicurio.key.globalId", b"5")], b"m", (0, None) if coerce else (-1, BAD_ENVELOPE)),
         ([(b"apicurio.value", b"5")], b"m", (0, None) if coerce else (-1, BAD_ENVELOPE)),
     ]
-    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids()), coerce=coerce)
+    reader = RegistryEnvelopes(choice=MessageChoice(messages=("m.M",), ids=Ids()), coerce=coerce)
     envelopes = reader.read(
         pa.array([value for _, value, _ in cases]), header_lists([headers for headers, _, _ in cases])
     )
@@ -256,14 +256,14 @@ def test_values_with_headers_of_another_registry_are_not_coerced(coerce: bool) -
 
 def test_a_null_payload_is_not_looked_up() -> None:
     ids = Ids()
-    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids))
+    reader = RegistryEnvelopes(choice=MessageChoice(messages=("m.M",), ids=ids))
     reader.read(pa.nulls(2, pa.binary()), header_lists([[(NAME, guid_envelope(1))]] * 2))
     assert ids.asked == 0
 
 
 def test_headers_of_a_column_are_read_once() -> None:
     ids = Ids()
-    reader = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids))
+    reader = RegistryEnvelopes(choice=MessageChoice(messages=("m.M",), ids=ids))
     headers = header_lists([[(b"trace", b"1"), (NAME, guid_envelope(1 + at % 2))] for at in range(5_000)])
     envelopes = reader.read(pa.array([b"m"] * 5_000), headers)
     assert ids.asked == 2
@@ -273,7 +273,7 @@ def test_headers_of_a_column_are_read_once() -> None:
 def test_nothing_to_read() -> None:
     assert read([]) == []
     assert read([None, None]) == [(0, None)] * 2
-    assert EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=Ids())).read(
+    assert RegistryEnvelopes(choice=MessageChoice(messages=("m.M",), ids=Ids())).read(
         pa.nulls(3, pa.binary())
     ).lengths.tolist() == [0, 0, 0]
 
@@ -281,7 +281,7 @@ def test_nothing_to_read() -> None:
 def test_a_column_asks_once_for_each_envelope() -> None:
     ids = Ids()
     values = pa.array([envelope(3) + bytes([at % 7]) for at in range(10_000)] + [envelope(99)] * 500)
-    envelopes = EnvelopeReader(choice=MessageChoice(messages=("m.M",), ids=ids)).read(values)
+    envelopes = RegistryEnvelopes(choice=MessageChoice(messages=("m.M",), ids=ids)).read(values)
     assert ids.asked == 2
     assert int((envelopes.lengths == 6).sum()) == 10_000
 
