@@ -6,6 +6,7 @@ workers; memory the peak of their proportional set sizes. Medians.
 - archiver: the whole job, with upload and commit
 - Spark, binary: key and value appended as binary to an Iceberg table
 - one process: confluent-kafka, ptars and pyarrow to a local Parquet file, with and without headers
+- avro, json (only with `--side`): the archiver with the same orders in these formats, typed by a schema file
 - beside: the archiver of another checkout, with compiled kernels
 """
 
@@ -31,6 +32,7 @@ from archiving.side import Setting, Side
 from data import create_topic, produce
 from rich.console import Console
 from rich.table import Table
+from values.written_orders import Format
 
 from archiver.local import Endpoints, LocalStack
 from tests.support.servers.stack import unique
@@ -38,6 +40,8 @@ from tests.support.servers.stack import unique
 WARM_RECORDS = 20_000
 PARTITIONS = 4
 SIDES = ("ours", "spark_binary", "one_process", "one_process_no_headers")
+FORMATS: dict[str, Format] = {"avro": "avro", "json": "json"}
+"""The sides with a topic of another format."""
 BESIDE = "beside"
 MIB = 1 << 20
 
@@ -48,6 +52,10 @@ def side_of(name: str, setting: Setting) -> Side:
             from archiving.ours import Ours
 
             return Ours(setting)
+        case "avro" | "json":
+            from archiving.ours import Ours
+
+            return Ours(setting, FORMATS[name])
         case "spark_binary":
             from archiving.spark_binary import SparkBinary
 
@@ -111,10 +119,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--stack", type=Path, help="the folder of a running stack")
     parser.add_argument("--topic", help="a topic of bench/data.py that is there already")
-    parser.add_argument("--side", choices=SIDES, action="append", help="only this one; may be given again")
+    parser.add_argument("--side", choices=(*SIDES, *FORMATS), action="append", help="only this one; may be given again")
     parser.add_argument("--beside", type=Path, help="another checkout, which takes turns with the sides")
     parser.add_argument("--json", type=Path, help="a file for all the numbers")
-    parser.add_argument("--be", choices=SIDES, help=argparse.SUPPRESS)
+    parser.add_argument("--be", choices=(*SIDES, *FORMATS), help=argparse.SUPPRESS)
     parser.add_argument("--warm-topic", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -130,15 +138,15 @@ def main() -> None:
 
 
 def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) -> None:
-    topic, warm = options.topic or unique("orders"), unique("warm")
-    create_topic(endpoints.bootstrap_servers, warm, PARTITIONS)
-    produce(endpoints.bootstrap_servers, warm, WARM_RECORDS)
-    if not options.topic:
-        create_topic(endpoints.bootstrap_servers, topic, PARTITIONS)
-        produce(endpoints.bootstrap_servers, topic, options.records)
+    names = (*(options.side or SIDES), *([BESIDE] if options.beside else []))
+    topics = {
+        format_: topics_of(format_, options, endpoints)
+        for format_ in dict.fromkeys(FORMATS.get(name, "protobuf") for name in names)
+    }
     with ExitStack() as closing:
         players: dict[str, Player] = {}
-        for name in (*(options.side or SIDES), *([BESIDE] if options.beside else [])):
+        for name in names:
+            topic, warm = topics[FORMATS.get(name, "protobuf")]
             folder = scratch / name
             folder.mkdir()
             where = ["--stack", str(endpoints.directory), "--folder", str(folder)]
@@ -160,6 +168,17 @@ def contest(options: argparse.Namespace, endpoints: Endpoints, scratch: Path) ->
     show(summaries)
     if options.json:
         options.json.write_text(json.dumps(summaries | {"turns": turns}, indent=2) + "\n")
+
+
+def topics_of(format_: Format, options: argparse.Namespace, endpoints: Endpoints) -> tuple[str, str]:
+    """Return a topic of orders, and a small one to warm up with."""
+    topic, warm = unique("orders"), unique("warm")
+    for name, count in ((warm, WARM_RECORDS), (topic, options.records)):
+        if name == topic and options.topic and format_ == "protobuf":
+            return options.topic, warm
+        create_topic(endpoints.bootstrap_servers, name, PARTITIONS)
+        produce(endpoints.bootstrap_servers, name, count, format_)
+    return topic, warm
 
 
 def show(found: dict[str, dict[str, Any]]) -> None:

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from google.protobuf.descriptor import Descriptor
-from google.protobuf.message_factory import GetMessageClass
 from values.orders import order, order_type
+from values.written_orders import Format, writer_of
 
 SEED = 7
 MIDNIGHT = 1_700_006_400_000
@@ -47,15 +47,15 @@ def message_type() -> Descriptor:
     return order_type()
 
 
-def orders(count: int) -> Iterator[Order]:
-    kind, draw = GetMessageClass(message_type()), random.Random(SEED)
+def orders(count: int, format_: Format = "protobuf") -> Iterator[Order]:
+    write, draw = writer_of(format_), random.Random(SEED)
     for index in range(count):
         values: dict[str, Any] = order(draw, index)
         values["created"] = MIDNIGHT + index % STEPS_A_DAY * STEP_MS
         values["note"] = f"leave at the door of number {draw.randrange(400)}, please"
         yield Order(
             key=b"customer-%d" % values["customer"]["id"],
-            value=kind(**values).SerializeToString(),
+            value=write(values),
             timestamp=values["created"],
             headers=(("source", draw.choice((b"web", b"app"))),),
         )
@@ -66,9 +66,9 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
     admin.create_topics([NewTopic(topic, partitions, 1, config=TOPIC)])[topic].result(30)
 
 
-def produce(bootstrap: str, topic: str, count: int) -> None:
+def produce(bootstrap: str, topic: str, count: int, format_: Format = "protobuf") -> None:
     """Raises KafkaException."""
-    send(bootstrap, topic, orders(count))
+    send(bootstrap, topic, orders(count, format_))
 
 
 def send(bootstrap: str, topic: str, some: Iterable[Order]) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from data import message_type
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from values.written_orders import FILES, Format, schema_text, section
 
 from archiver.config import load_config
 from archiver.ingest.job import ArchiveJob, JobReport
@@ -14,23 +13,19 @@ from tests.support.servers.stack import Stack
 
 
 class Ours(Side):
-    name = "archiver"
-
-    def __init__(self, setting: Setting) -> None:
+    def __init__(self, setting: Setting, format_: Format = "protobuf") -> None:
         super().__init__(setting)
+        self.name = "archiver" if format_ == "protobuf" else f"archiver, {format_}"
         self._stack = Stack(setting.endpoints, setting.folder)
-        self._descriptors = setting.folder / "shop.binpb"
-        file = message_type().file
-        descriptors = FileDescriptorSet()
-        file.CopyToProto(descriptors.file.add())
-        self._descriptors.write_bytes(descriptors.SerializeToString())
+        schema = setting.folder / FILES[format_]
+        schema.write_bytes(schema_text(format_))
+        self._section = section(format_, str(schema))
         self._engine = ProfilingEngine.start({"master": SLOTS}, preloaded=(*MODULES, "archiving.profile"))
         self._last: JobReport | None = None
 
     def archive(self, topic: str) -> int:
         self._engine.seconds.clear()
-        value = {"format": "protobuf", "message": "shop.Order", "descriptors": str(self._descriptors)}
-        config = load_config(self._stack.config({topic: {"value": value}}))
+        config = load_config(self._stack.config({topic: {"value": self._section}}))
         report = ArchiveJob(config, (topic,), engine=self._engine).run_once()
         if not report.succeeded:
             raise RuntimeError(f"the job failed: {report}")
