@@ -120,7 +120,7 @@ package: setup  ## dist/archiver.pex, the environment for the machines of a Spar
 	@scripts/package
 
 lock: setup  ## Resolve requirements/*.in into the hashed *.txt again
-	for name in setup run fetch test compiler bench interop fuzz cluster package build image; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
+	for name in setup run fetch test compiler bench interop writers fuzz cluster package build image; do $(LOCK) requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 
 clean:  ## Remove .venv, built kernels and caches
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -36,7 +36,7 @@ def writers_of(name: str) -> list[str]:
 
 
 def keep(name: str, cases: list[Case], written: dict[str, Written]) -> None:
-    """Keep the cases, and for each writer what it wrote; what is kept of further writers of the same cases stays."""
+    """Keep the cases, and what each writer wrote. Answers of further writers to the same cases stay."""
     path = _path(name)
     before = read_kept(name) if path.exists() and read_cases(name) == cases else {"written": {}}
     texts = {

@@ -41,7 +41,7 @@ NUMBERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """How values have it: always, or else left out or null; one that the schema lacks is of a newer producer."""
+    """How values have it: always, or else left out or null. Newer members are not in the schema."""
 
     name: str
     schema: Any
@@ -57,8 +57,8 @@ class JsonContent:
     def object(self, depth: int) -> tuple[Any, list[Member]]:
         names = self.choices.sample(NAMES, self.choices.randint(1, 5))
         members = [self.member(name, depth - 1) for name in names]
-        known = {member.name: _schema(member.schema) for member in members if not member.is_newer}
-        return {"type": "object", "properties": known}, members
+        properties = {member.name: _schema(member.schema) for member in members if not member.is_newer}
+        return {"type": "object", "properties": properties}, members
 
     def member(self, name: str, depth: int) -> Member:
         is_optional = self.choices.random() < 0.3

@@ -39,8 +39,8 @@ class SubjectVersions:
         """Raise NewerSchema, and subclasses of SchemaRegistryError."""
         schemas = client_of(self.registry.settings).schemas(self.registry.kind)
         versions = schemas.versions(self.subject, MOST_WRITERS)
-        there = frozenset(schema_fingerprint(schema.text) for schema in versions)
-        if newer := fingerprints & there - self.unapproved:
+        registered = frozenset(schema_fingerprint(schema.text) for schema in versions)
+        if newer := fingerprints & registered - self.unapproved:
             raise NewerSchema(
                 "a record has a schema that its subject got after the topic was opened; the next run opens the topic"
                 " with it",
@@ -51,7 +51,7 @@ class SubjectVersions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleObjects:
-    """`fingerprints` are those of `messages`. `versions` is None for schemas from files."""
+    """Each of `messages` has a fingerprint. `versions` is None for schemas from files."""
 
     messages: tuple[str, ...]
     fingerprints: tuple[bytes, ...]
@@ -80,10 +80,10 @@ class SingleObjects:
 
     def _writers(self, fingerprints: Bytes, rows: Numbers) -> Numbers:
         distinct, indexes = np.unique(fingerprints.view(np.uint64)[:, 0], return_inverse=True)
-        known = [self._writer(number.tobytes()) for number in distinct]
-        writers = np.array(known, dtype=np.int64)[indexes]
+        numbers = [self._writer(number.tobytes()) for number in distinct]
+        writers = np.array(numbers, dtype=np.int64)[indexes]
         unknown = frozenset(
-            number.tobytes() for number, writer in zip(distinct, known, strict=True) if writer == NOT_ONE
+            number.tobytes() for number, writer in zip(distinct, numbers, strict=True) if writer == NOT_ONE
         )
         if unknown and self.versions is not None:
             try:

@@ -160,8 +160,8 @@ def test_unapproved_version_has_a_code(server: FakeRegistry) -> None:
     after = from_subject(server)
     assert before.value_envelope is not None
     reader = before.value_envelope.beside(after.value_envelope)
-    found = reader.read(pa.array([single_object(NEW, {"id": 2, "unit": ""})]))
-    assert found.errors.keys() == {"unknown_fingerprint@2"}
+    envelopes = reader.read(pa.array([single_object(NEW, {"id": 2, "unit": ""})]))
+    assert envelopes.errors.keys() == {"unknown_fingerprint@2"}
 
 
 def test_empty_columns_are_read(tmp_path: Path) -> None:
