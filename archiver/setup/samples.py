@@ -13,13 +13,14 @@ from typing import Final
 import pyarrow as pa
 
 from archiver.kafka import BrokerClient, PartitionFetcher
-from archiver.schemas.avro.single_objects import HEAD_BYTES, MARKER
 from archiver.setup.spread_samples import shares
 
 _PARTITIONS: Final = 3
 _FETCH_BYTES: Final = 1 << 18
 _MOST_BYTES: Final = 64 << 20
 _ENVELOPE_BYTES: Final = 6
+_SINGLE_OBJECT: Final = b"\xc3\x01"
+_SINGLE_OBJECT_BYTES: Final = 10
 _VARINT_BYTES: Final = 10
 _LAST_FIELD: Final = (1 << 29) - 1
 _FIXED: Final = {1: 8, 5: 4}
@@ -131,7 +132,7 @@ def look_of(data: bytes | None) -> Look:
 def _envelope(data: bytes) -> Look | None:
     if data[0] == 0 and len(data) >= _ENVELOPE_BYTES and 0 < int.from_bytes(data[1:5], "big") < 1 << 31:
         return Look.REGISTRY
-    return Look.SINGLE_OBJECT if data.startswith(MARKER) and len(data) >= HEAD_BYTES else None
+    return Look.SINGLE_OBJECT if data.startswith(_SINGLE_OBJECT) and len(data) >= _SINGLE_OBJECT_BYTES else None
 
 
 def protobuf_fields(data: bytes) -> frozenset[int] | None:

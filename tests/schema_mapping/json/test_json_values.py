@@ -34,6 +34,12 @@ WRITTEN = {
     "Jackson, indented": '{\n  "d" : 1.0,\n  "e" : 1.0E16,\n  "s" : "\u00e9/",\n  "a" : [ 1, 2 ]\n}'.encode(),
     "PHP": rb'{"d":1.5,"s":"\u00e9<&>\u2028\/","a":[1,2],"n":null}',
     "lines": b'{"d":1.5,"n":7}\n',
+    "Jackson, to bytes": '{"d":1.0,"s":"\u00e9\\uD83D\\uDE00\\u001F","a":[1,2],"n":null}'.encode(),
+    "Gson": '{"d":1.0,"e":1.0E16,"s":"\u00e9\\u003c\\u003e\\u0026\\u003d\\u0027+`\\u2028","n":null}'.encode(),
+    "System.Text.Json": rb'{"d":1,"e":1E+16,"f":1E-05,"s":"\u00E9\u0022\u0027\u002B\uD83D\uDE00=","n":null}',
+    "Newtonsoft": '{"d":1.0,"e":1E+16,"f":1E-05,"s":"\u00e9\\u0085\\u2028\\"\'=","n":null}'.encode(),
+    "nlohmann": '{"d":1.0,"e":1e+15,"f":1e-05,"s":"\u00e9","n":null}'.encode(),
+    "RapidJSON": b'{"d":100000000000000000000.0,"e":1e21,"f":0.00001,"s":"x","n":null}',
 }
 
 
@@ -74,6 +80,30 @@ def test_cut_values_come_back() -> None:
     rows = mapping.decode(pa.array([*values, text]))
     assert mapping.encode(rows).to_pylist() == [*values, text]
     assert rows.field("__err__").to_pylist() == [f"truncated@{size}" for size in range(len(text))] + [None]
+
+
+ITEMS = {"type": "array", "items": {"type": "object", "properties": {name: {"type": "integer"} for name in "abc"}}}
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        '[{"a":1,"b":2},{"c":3,"a":1}]',
+        '[{"c":3,"a":1},{"a":1,"b":2}]',
+        '[{"b":2},{"c":3,"a":1},{"a":1,"b":2}]',
+        '[{"a":1},{"c":3,"a":1},{"b":2},{"c":3,"x":[]}]',
+        '[{"a":null},{"c":3,"a":null},{"a":1,"b":2}]',
+    ],
+)
+def test_items_that_lack_members_share_an_order(items: str) -> None:
+    value = items.encode()
+    rows = decoded(ITEMS, [value, b'[{"b":1,"a":2}]', value])
+    assert rows.field("__raw__").null_count == 3
+
+
+def test_items_of_contrary_orders_are_kept_raw() -> None:
+    value = b'[{"a":1,"b":2},{"b":2,"a":1}]'
+    assert decoded(ITEMS, [value]).field("__raw__").to_pylist() == [value]
 
 
 def test_random_orders_are_kept_raw_beyond_a_bound() -> None:
