@@ -24,7 +24,7 @@ TOPICS = {
     "terminal",
     "timing",
 }
-WORKBENCHES = {"chaos", "clients", "conformance", "fault", "fuzz", "producers", "typing", "vectors"}
+WORKBENCHES = {"chaos", "clients", "conformance", "fault", "fuzz", "producers", "typing", "vectors", "writers"}
 """Folders with programs or declarations of their own, which aren't shared helpers."""
 
 SERVERS = {"chaos", "integration", "fault", "interop"}

@@ -1,6 +1,6 @@
 """Avro as a value format.
 
-Other packages use `schema`, and mappings through `schema_mapping`.
+Other packages use `schema`, `fingerprint`, and mappings through `schema_mapping`.
 """
 
-__all__ = ["schema"]
+__all__ = ["fingerprint", "schema"]

@@ -11,8 +11,7 @@ from libc.string cimport memcmp, memcpy, memset
 from schema_mapping.json.kernel.forms cimport Forms
 from schema_mapping.json.kernel.numbers cimport LONGEST_DOUBLE, write_double
 from schema_mapping.json.kernel.reading cimport (
-    ESCAPE_ASCII, ESCAPE_DELETE, ESCAPE_EQUALS, ESCAPE_HTML, ESCAPE_LINES, ESCAPE_LONG, ESCAPE_NEXT, ESCAPE_PAIRS,
-    ESCAPE_QUOTES, ESCAPE_SINGLE, ESCAPE_SLASH, ESCAPE_UPPER,
+    ESCAPE_DELETE, ESCAPE_EQUALS, ESCAPE_HTML, ESCAPE_LONG, ESCAPE_QUOTES, ESCAPE_SINGLE, ESCAPE_SLASH, ESCAPE_UPPER,
     SPACE_BEFORE, SPACE_COLON, SPACE_COMMA, SPACE_EMPTY, SPACE_FLAT, SPACE_INLINE, SPACE_NEWLINE, SPACE_TAB,
 )
 from schema_mapping.json.kernel.spans cimport copy_span, member_end, special_marks
@@ -21,7 +20,8 @@ from schema_mapping.json.kernel.tables cimport (
     Tables, presence,
 )
 from schema_mapping.json.kernel.writing cimport (
-    NO_MEMORY, NO_PROBLEM, NOT_A_FORM, OTHER_VALUE, Source, Unknown, Writing, is_inline, is_null, stop, write_colon,
+    NO_MEMORY, NO_PROBLEM, NOT_A_FORM, OTHER_VALUE, Source, Unknown, Writing, is_escaped, is_inline, is_null, stop,
+    write_colon,
 )
 from schema_mapping.kernel.blocks cimport Block, buffer_of, enlarged, new_block
 from schema_mapping.kernel.octets cimport load32, load64, utf8_step, write_decimal
@@ -104,17 +104,6 @@ cdef void write_unit(Writing* w, uint32_t code) noexcept nogil:
     w.p[2], w.p[3] = <uint8_t>digits[code >> 12 & 15], <uint8_t>digits[code >> 8 & 15]
     w.p[4], w.p[5] = <uint8_t>digits[code >> 4 & 15], <uint8_t>digits[code & 15]
     w.p += 6
-
-
-cdef inline bint is_escaped(const Writing* w, uint32_t code) noexcept nogil:
-    # Whether a character that isn't ASCII is written as its number.
-    if w.escapes & ESCAPE_ASCII:
-        return True
-    if code >= 0x10000:
-        return w.escapes & ESCAPE_PAIRS != 0
-    if code == 0x2028 or code == 0x2029:
-        return w.escapes & ESCAPE_LINES != 0
-    return code == 0x85 and w.escapes & ESCAPE_NEXT != 0
 
 
 cdef const uint8_t* write_beyond(Writing* w, const uint8_t* p, const uint8_t* end) noexcept nogil:

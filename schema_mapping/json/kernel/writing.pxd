@@ -2,7 +2,9 @@
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from schema_mapping.json.kernel.reading cimport SPACE_BEFORE, SPACE_COLON, SPACE_FLAT, SPACE_INLINE
+from schema_mapping.json.kernel.reading cimport (
+    ESCAPE_ASCII, ESCAPE_LINES, ESCAPE_NEXT, ESCAPE_PAIRS, SPACE_BEFORE, SPACE_COLON, SPACE_FLAT, SPACE_INLINE,
+)
 from schema_mapping.json.kernel.tables cimport Node
 
 cdef enum Problem:
@@ -62,6 +64,17 @@ cdef inline bint stop(Writing* w, int problem, int column) noexcept nogil:
 
 cdef inline bint is_inline(const Writing* w, uint8_t bracket) noexcept nogil:
     return bracket == 0x5B and w.spaces & (SPACE_INLINE | SPACE_FLAT) != 0
+
+
+cdef inline bint is_escaped(const Writing* w, uint32_t code) noexcept nogil:
+    # Whether a character that isn't ASCII is written as its number.
+    if w.escapes & ESCAPE_ASCII:
+        return True
+    if code >= 0x10000:
+        return w.escapes & ESCAPE_PAIRS != 0
+    if code == 0x2028 or code == 0x2029:
+        return w.escapes & ESCAPE_LINES != 0
+    return code == 0x85 and w.escapes & ESCAPE_NEXT != 0
 
 
 cdef inline void write_colon(Writing* w) noexcept nogil:
