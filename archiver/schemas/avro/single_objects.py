@@ -80,7 +80,8 @@ class SingleObjects:
 
     def _writers(self, fingerprints: Bytes, rows: Numbers) -> Numbers:
         distinct, indexes = np.unique(fingerprints.view(np.uint64)[:, 0], return_inverse=True)
-        numbers = [self._writer(number.tobytes()) for number in distinct]
+        first = {name: number for number, name in reversed(list(enumerate(self.fingerprints)))}
+        numbers = [first.get(number.tobytes(), NOT_ONE) for number in distinct]
         writers = np.array(numbers, dtype=np.int64)[indexes]
         unknown = frozenset(
             number.tobytes() for number, writer in zip(distinct, numbers, strict=True) if writer == NOT_ONE
@@ -92,9 +93,6 @@ class SingleObjects:
                 row = int(rows[np.flatnonzero(writers == NOT_ONE)[0]])
                 raise type(error)(error.message, **{**error.context, "row": row}) from error
         return writers
-
-    def _writer(self, fingerprint: bytes) -> int:
-        return self.fingerprints.index(fingerprint) if fingerprint in self.fingerprints else NOT_ONE
 
     def learned(self, schema_ids: Iterable[SchemaNumber]) -> Mapping[SchemaIdentity, bytes]:  # noqa: ARG002 - values have no ids
         return {}

@@ -48,15 +48,17 @@ def test_guesses_are_comments(tmp_path: Path) -> None:
         draft("proto", b"\x08\x01"),
         draft("framed", b"\x00\x00\x00\x00\x07\x00\x08\x01"),
         draft("json", b"{}", b"{}", None),
+        draft("single", b"\xc3\x01abcdefgh\x02"),
         draft("bytes", b"\xff\xfe\x00", b"\x08\x01", None),
         draft("denied", error=AccessDenied("The broker refuses\nto tell")),
     ]
     text = config_text([], sections(), drafts)
-    assert loaded(text, tmp_path) == {"proto": {}, "framed": {}, "json": {}, "bytes": {}}
+    assert loaded(text, tmp_path) == {"proto": {}, "framed": {}, "json": {}, "single": {}, "bytes": {}}
     assert "# proto: 3 partitions, at most 1,234 records" in text
     assert "# Of 1 value, 1 could be Protobuf." in text
     assert '# value = { format = "protobuf", message =' in text
     assert '# value = { format = "avro", schema = "FILE.avsc" }  # if it is Avro' in text.partition("[topics.bytes]")[2]
+    assert '# value = { format = "avro", wire_format = "single_object", schema = "FILE.avsc" }' in text
     assert '# value = { format = "json", schema = "FILE.schema.json" }' in text.partition("[topics.json]")[2]
     assert "# Of 1 value, 1 begins like the envelope of a schema registry." in text
     assert "# Of 3 values, 2 look like JSON, 1 is null." in text
