@@ -23,7 +23,7 @@ from tests.support.servers.stack import Stack
 pytestmark = pytest.mark.integration
 
 OLD: Final = {"type": "record", "name": "Event", "fields": [{"name": "id", "type": "long"}]}
-NEW: Final = {**OLD, "fields": [*OLD["fields"], {"name": "unit", "type": ["null", "string"]}]}  # type: ignore[misc]
+NEW: Final = {**OLD, "fields": [*OLD["fields"], {"name": "unit", "type": ["null", "string"]}]}
 FORMAT: Final = {"format": "avro", "wire_format": "single_object", "schema": "event.avsc"}
 
 
