@@ -71,6 +71,11 @@ class Waits:
         assert max(self.seconds) < MOST_SECONDS * crowd()
 
 
+def has_come(endpoint: ServedLake, attackers: int) -> None:
+    server = endpoint.server
+    eventually(lambda: server.connections + server.closing_log.closed >= attackers, "the attackers are there")
+
+
 def crowd() -> float:
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
@@ -100,7 +105,7 @@ def test_pipelined_requests_leave_turns_to_other_clients(
         ServedLake(lake(tmp_path), most_connections=4000) as endpoint,
         attacked(endpoint.port, sends, connections=connections, address=address),
     ):
-        time.sleep(0.5)
+        has_come(endpoint, connections)
         waits(endpoint).assert_short()
 
 
@@ -200,7 +205,7 @@ def test_long_requests_leave_turns_to_other_clients(tmp_path: Path) -> None:
         ServedLake(lake(tmp_path), most_connections=4000, most_request_bytes=4 << 20) as endpoint,
         attacked(endpoint.port, long, connections=10, address="127.0.0.2"),
     ):
-        time.sleep(0.5)
+        has_come(endpoint, 10)
         waits(endpoint).assert_short()
 
 
@@ -243,7 +248,7 @@ def test_attacks_leave_turns_to_other_clients(tmp_path: Path, name: str) -> None
         ServedLake(lake(tmp_path), most_connections=1000) as endpoint,
         attacked(endpoint.port, attacks("orders")[name], connections=50, address="127.0.0.2"),
     ):
-        time.sleep(0.5)
+        has_come(endpoint, 50)
         waits(endpoint).assert_short()
 
 
@@ -255,7 +260,7 @@ def test_many_attackers_leave_turns_to_other_clients(tmp_path: Path, name: str, 
         ServedLake(lake(tmp_path), most_connections=2100) as endpoint,
         attacked(endpoint.port, attacks("orders")[name], connections=connections, address="127.0.0.2"),
     ):
-        time.sleep(0.5)
+        has_come(endpoint, connections)
         waits(endpoint, rounds=100).assert_short()
 
 
