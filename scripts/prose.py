@@ -47,6 +47,8 @@ _CODE_SPAN: Final = re.compile(r"`[^`\n]*`")
 LOOP_NAMES: Final = frozenset({"each", "one", "those", "other", "others"})
 OWN: Final = frozenset({"self", "cls"})
 NAMED_TUPLE: Final = frozenset({"_replace", "_asdict", "_fields", "_make"})
+UNDERSCORED: Final = frozenset({"KafkaError", "os"})
+"""Classes and modules with public names that begin with an underscore: confluent_kafka's codes, `os._exit`."""
 LOCAL_NAMES: Final = frozenset({"found", "told", "wanted", "held", "known", "place", "there", "those", "here"})
 
 
@@ -117,7 +119,7 @@ def _coupling(node: ast.AST) -> dict[str, int]:
             return {"sleep": not (isinstance(seconds, ast.Constant) and seconds.value == 0)}
         case ast.Call(func=ast.Attribute(attr="setattr")):
             return {"setattr": 1}
-        case ast.Attribute(value=ast.Name(id=name)) if name in OWN:
+        case ast.Attribute(value=ast.Name(id=name)) if name in OWN | UNDERSCORED:
             return {}
         case ast.Attribute(attr=name):
             return {"private name": _is_private(name)}

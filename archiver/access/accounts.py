@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,7 +24,7 @@ from catalog.registry import Registry, ScramKeys
 _LOG = logging.getLogger(__name__)
 _MOST_NAME = 256
 _LEAST_PASSWORD = 8
-_ANSWERS_WITHIN = 5.0
+ANSWERS_WITHIN = 5.0
 """Seconds after which a silent registry counts as away, and the connection is opened again."""
 
 
@@ -41,8 +41,9 @@ class ListedUser:
 class RegistryUsers:
     """Reads users. Blocking: call it in a worker thread."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, connect: Callable[..., Registry] = Registry) -> None:
         self._dsn = dsn
+        self._connect = connect
         self._lock = Lock()
         self._registry: Registry | None = None
         self._unusable: frozenset[str] = frozenset()
@@ -51,7 +52,7 @@ class RegistryUsers:
         """Raises subclasses of RegistryError."""
         with self._lock:
             if self._registry is None:
-                self._registry = Registry(self._dsn, connections=1, answers_within=_ANSWERS_WITHIN)
+                self._registry = self._connect(self._dsn, connections=1, answers_within=ANSWERS_WITHIN)
             registered = self._registry.users.every()
         supported = {
             name: [key for key in keys if key.mechanism in MECHANISMS] for name, keys in registered.keys.items()

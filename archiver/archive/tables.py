@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Protocol
 
@@ -35,8 +35,9 @@ class TableSource(Protocol):
 
 
 class CatalogTables:
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, connect: Callable[..., RestCatalog] = connect) -> None:
         self._config = config
+        self._connects = connect
         self._uri = config.catalog["uri"]
 
     def load(self, topic: str) -> Table:
@@ -74,7 +75,7 @@ class CatalogTables:
 
     def _connect(self) -> RestCatalog:
         # a session for every request: tokens expire, and a session can't be shared between threads
-        return connect(self._config.catalog, timeout_seconds=CATALOG_SECONDS)
+        return self._connects(self._config.catalog, timeout_seconds=CATALOG_SECONDS)
 
 
 def _topic_of(catalog: RestCatalog, namespace: str, name: str) -> str | None:

@@ -131,7 +131,7 @@ def reset(
         to = _one_of(to_earliest, to_latest, to_offset, to_datetime, shift_by, by_duration)
         if partition and len(topic or ()) != 1:
             raise ConfigError("--partition goes with one --topic")
-        with _asked(config, bootstrap, kafka_options) as asked:
+        with groups_of_cluster(config, bootstrap, kafka_options) as asked:
             moves = asked.planned_reset(group, to, topics=topic or (), partitions=partition or ())
             if not dry_run:
                 asked.reset(group, moves)
@@ -161,7 +161,7 @@ def delete(
 
     with reported(as_json=as_json):
         consent = GIVEN if dry_run else consent_to("groups delete", yes=yes)
-        with _asked(config, bootstrap, kafka_options) as asked:
+        with groups_of_cluster(config, bootstrap, kafka_options) as asked:
             for name in names:
                 asked.check_deletable(name)
             if consent.asks:
@@ -207,7 +207,7 @@ def _show(
 
     is_server = bootstrap is not None or options is not None or not _needs_options(load_config(config).serve)
     if is_server:
-        with _asked(config, bootstrap, options) as asked:
+        with groups_of_cluster(config, bootstrap, options) as asked:
             groups = asked.describe(names)
     else:
         groups = kept_groups(load_config(config), names)
@@ -222,7 +222,7 @@ def _needs_options(serve: ServeSection) -> bool:
 
 
 @contextmanager
-def _asked(config: Path, bootstrap: str | None, options: Path | None) -> Iterator[ConsumerGroups]:
+def groups_of_cluster(config: Path, bootstrap: str | None, options: Path | None) -> Iterator[ConsumerGroups]:
     """BrokerUnavailable names the server."""
     from archiver.config import load_config
     from archiver.kafka.groups import ConsumerGroups

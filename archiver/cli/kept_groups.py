@@ -31,10 +31,10 @@ def kept_groups(config: Config, names: Iterable[str] | None = None) -> tuple[Des
                 groups=", ".join(missing),
             )
         ends = {row.topic: registry.files.committed_ends(row) for row in registry.topics.every()}
-        return tuple(_described(name, registry.group_offsets.load(cluster, name), ends) for name in chosen)
+        return tuple(described_group(name, registry.group_offsets.load(cluster, name), ends) for name in chosen)
 
 
-def _described(
+def described_group(
     group: str, offsets: Mapping[tuple[str, int], GroupOffset], ends: Mapping[str, Mapping[int, PartitionOffset]]
 ) -> Described:
     return Described(

@@ -33,7 +33,7 @@ def reconcile(
         done = run(load_config(config), topics or ())
     for topic in done:
         if as_json:
-            _write(topic)
+            write_reconciled(topic)
             continue
         TextConsole().print(
             f"{topic.topic} in {topic.table}: {counted(topic.landed, 'range')} with {counted(topic.rows, 'record')} "
@@ -45,7 +45,7 @@ def reconcile(
         raise typer.Exit(FAILED)
 
 
-def _write(each: ReconciledTopic) -> None:
+def write_reconciled(each: ReconciledTopic) -> None:
     write_line(
         "reconciled",
         topic=each.topic,

@@ -36,6 +36,7 @@ WINDOW_BYTES: Final = 256 * 1024 * 1024
 class Allowance:
     rows: int = ROUND_ROWS
     seconds: float = ROUND_SECONDS
+    window_rows: int = WINDOW_ROWS
     stop: threading.Event = field(default_factory=threading.Event)
     _until: float = field(init=False)
 
@@ -116,7 +117,7 @@ class _Comparison:
 
     def windows(self, allowance: Allowance) -> Iterator[Checked]:
         done = 0
-        most = max(1, min(WINDOW_ROWS, int(WINDOW_BYTES / self._live.bytes_per_row)))
+        most = max(1, min(allowance.window_rows, int(WINDOW_BYTES / self._live.bytes_per_row)))
         yield self._checked(done)
         while done < len(self._left) and not (allowance.stop.is_set() or (done and allowance.is_used_up)):
             window = _window(self._left[done:], most)

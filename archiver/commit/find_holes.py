@@ -77,6 +77,7 @@ def search(
     *,
     counts_tell: bool = False,
     formats: SegmentFormats = FORMATS,
+    window_rows: int = WINDOW_ROWS,
 ) -> tuple[Hole, ...]:
     """Return the missing rows of `expected`. `counts_tell` if no other engine added rows.
 
@@ -91,7 +92,7 @@ def search(
     return tuple(
         hole
         for _, group in groupby(suspects, key=lambda suspect: suspect.partition)
-        for window in _windows(group)
+        for window in _windows(group, window_rows)
         for hole in _missing(live, window)
         if hole.end_offset > first_offsets.get(hole.partition, 0)
     )
@@ -158,10 +159,10 @@ def _counts_tell(known: Checked | None, table: ArchiveTable) -> bool:
     )
 
 
-def _windows(ranges: Iterable[ExpectedRange]) -> Iterator[list[ExpectedRange]]:
+def _windows(ranges: Iterable[ExpectedRange], most: int) -> Iterator[list[ExpectedRange]]:
     window: list[ExpectedRange] = []
     for item in ranges:
-        if window and _rows(window) + item.rows > WINDOW_ROWS:
+        if window and _rows(window) + item.rows > most:
             yield window
             window = []
         window.append(item)

@@ -119,7 +119,7 @@ class ArchiveJob:
 
         Raises configuration and start-up errors; errors of topics are in the report.
         """
-        self._check()
+        self.check()
         with self._connect() as connected:
             return self._run(connected, stop or threading.Event(), look_every=None)
 
@@ -132,7 +132,7 @@ class ArchiveJob:
         if self._accepts.unreadable:
             raise ConfigError("--accept-unreadable needs somebody to look first: give it with --once")
         report = JobReport(topics=(), waves=0, seconds=0.0, stopped=True)
-        self._check()
+        self.check()
         with ExitStack() as closing:
             connected = self._connect_once_up(closing, stop, pause=min(seconds, _RECONNECT_SECONDS))
             while connected is not None and not stop.is_set():
@@ -162,7 +162,7 @@ class ArchiveJob:
             engine=lambda: self._engine or connected.engine,
         )
 
-    def _check(self) -> None:
+    def check(self) -> None:
         """Raises ConfigError. Schema errors wait for the run, unless all topics have some."""
         if self._engine is None:
             check_spark(self._config.spark)

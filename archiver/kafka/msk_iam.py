@@ -118,7 +118,7 @@ def msk_identity(servers: Iterable[str], *, region: str | None, profile: str | N
             option="sasl.mechanism",
         ) from error
     register_sasl_mechanism(MECHANISM, _Login, overwrite=True)
-    session = _session(profile)
+    session = aws_session(profile)
     return MskIdentity(
         region=_region(servers, region, session),
         session=session,
@@ -131,7 +131,7 @@ def msk_tokens(identity: MskIdentity) -> CallbackTokens:
 
 
 @cache
-def _session(profile: str | None) -> Session:
+def aws_session(profile: str | None) -> Session:
     from botocore.exceptions import BotoCoreError
     from botocore.session import Session
 

@@ -78,7 +78,7 @@ class SeaweedFS:
             **{option: str(context.port(name)) for name, option in _PORT_OPTIONS.items()},
         }
         keys = {"AWS_ACCESS_KEY_ID": context.state.access_key, "AWS_SECRET_ACCESS_KEY": context.state.secret_key}
-        argv = (str(_weed()), "mini", *(f"-{key}={value}" for key, value in options.items()))
+        argv = (str(weed_binary()), "mini", *(f"-{key}={value}" for key, value in options.items()))
         return Launch(argv=argv, cwd=context.folder, log=context.log, env=keys)
 
     def tidy(self, context: PartContext) -> None:
@@ -103,7 +103,7 @@ class SeaweedFS:
                 (_FILER_PORT, f"/buckets/{TABLE_BUCKET}/"),
             )
         )
-        return responding and _has_volumes(_get(context.port(_MASTER_PORT), "/dir/status"))
+        return responding and has_volumes(_get(context.port(_MASTER_PORT), "/dir/status"))
 
 
 def s3_endpoint(state: StackState) -> str:
@@ -125,7 +125,7 @@ def _is_served(path: Path) -> bool:
     return True
 
 
-def _has_volumes(status: bytes | None) -> bool:
+def has_volumes(status: bytes | None) -> bool:
     """Until the master knows the volumes, S3 answers but reads fail."""
     try:
         return bool(json.loads(status or b"{}")["Topology"]["Max"] > 0)
@@ -147,7 +147,7 @@ def _get(port: int, path: str) -> bytes | None:
         connection.close()
 
 
-def _weed() -> Path:
+def weed_binary() -> Path:
     try:
         files = importlib.metadata.files(_DISTRIBUTION) or []
     except importlib.metadata.PackageNotFoundError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +14,7 @@ from archiver.kafka.group_offsets import CommittedOffset, committed_offsets
 from archiver.republish.offset_map import PlacesInTarget
 from archiver.republish.progress_log import ProgressLog
 from archiver.republish.report import GroupReport
+from archiver.wire.columns import DecodedBatches
 
 ALL: Final = "all"
 
@@ -33,6 +34,8 @@ class GroupTranslation:
     destination_brokers: BrokerClient
     target: str
     partitions: tuple[int, ...]
+    committed: Callable[..., Mapping[int, CommittedOffset]] = committed_offsets
+    reader: Callable[..., Callable[[int, int, int], Iterator[DecodedBatches]]] = log_reader
 
     def names(self, asked: Iterable[str]) -> tuple[str, ...]:
         """`all` means each group with an offset of the source topic. Raises ConfigError."""
@@ -44,7 +47,7 @@ class GroupTranslation:
     def run(self, asked: Iterable[str], log: ProgressLog) -> tuple[GroupReport, ...]:
         everyone = ALL in tuple(asked)
         committed = {
-            group: committed_offsets(self.source_brokers, group, self.topic, self.partitions)
+            group: self.committed(self.source_brokers, group, self.topic, self.partitions)
             for group in self.names(asked)
         }
         selected: dict[int, set[int]] = {partition: set() for partition in self.partitions}
@@ -69,7 +72,7 @@ class GroupTranslation:
         positions = {partition: places.of(partition, item.offset) for partition, item in offsets.items()}
         waiting = tuple(sorted(partition for partition, position in positions.items() if position is None))
         try:
-            stored = committed_offsets(self.destination_brokers, group, self.target, positions)
+            stored = self.committed(self.destination_brokers, group, self.target, positions)
             further = {
                 partition: position
                 for partition, position in positions.items()
@@ -102,7 +105,7 @@ class GroupTranslation:
         if start >= end:
             return False
         topic_id = self.destination_brokers.described(self.target).topic_id
-        read = log_reader(self.destination_brokers, self.target, topic_id)
+        read = self.reader(self.destination_brokers, self.target, topic_id)
         return any(piece.records.num_rows for piece in read(partition, start, end))
 
     def _check_idle(self, group: str) -> None:

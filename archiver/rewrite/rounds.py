@@ -10,7 +10,7 @@ from archiver.rewrite.in_place import put_in_place
 from archiver.rewrite.table_work import TableWork
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.archive_table import ArchiveTable
-from catalog.iceberg.rewrite_commit import Rewritten
+from catalog.iceberg.rewrite_commit import Displaced, Rewritten
 from catalog.ranges.rewrite import Rewrite
 
 ROUNDS: Final = 5
@@ -39,6 +39,7 @@ def commit_batches(
     known: Mapping[str, TableFile],
     plan: Callable[[Batch, ArchiveTable], Rewrite | None],
     landed: Callable[[Batch, Rewrite], None],
+    put: Callable[..., Rewritten | Displaced] = put_in_place,
 ) -> bool:
     """Commit batch by batch; return False at the first whose old files changed.
 
@@ -49,7 +50,7 @@ def commit_batches(
         rewrite = plan(batch, table)
         if rewrite is None:
             continue
-        if not isinstance(put_in_place(work, table, rewrite, known), Rewritten):
+        if not isinstance(put(work, table, rewrite, known), Rewritten):
             return False
         landed(batch, rewrite)
     return True

@@ -160,8 +160,8 @@ class HoldKeeper:
         spans = tuple(
             HeldSpan(
                 partition=partition,
-                start_offset=_start(archive, partition, first),
-                end_offset=_end(archive, partition, last),
+                start_offset=start_of(archive, partition, first),
+                end_offset=end_of(archive, partition, last),
             )
             for partition in partitions or archive.partitions
         )
@@ -172,7 +172,7 @@ class HoldKeeper:
         return kept if partitions else (*kept, HeldSpan(besides=tuple(sorted(archive.partitions))))
 
 
-def _start(archive: TopicArchive, partition: int, point: Point) -> int:
+def start_of(archive: TopicArchive, partition: int, point: Point) -> int:
     match point:
         case AtOffset(offset):
             return offset
@@ -183,7 +183,7 @@ def _start(archive: TopicArchive, partition: int, point: Point) -> int:
             return 0
 
 
-def _end(archive: TopicArchive, partition: int, point: Point) -> int | None:
+def end_of(archive: TopicArchive, partition: int, point: Point) -> int | None:
     """None if it isn't archived yet: records until then are held."""
     match point:
         case AtOffset(offset):

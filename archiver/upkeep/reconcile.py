@@ -46,7 +46,7 @@ def reconcile(config: Config, topics: Sequence[str] = ()) -> tuple[ReconciledTop
         registry = closing.enter_context(Registry(config.registry.dsn))
         catalog = closing.enter_context(TableCatalog(config.catalog))
         rows = known_topics(config, topics, registry)
-        return tuple(_reconciled(row, Journal.of(config), registry, catalog) for row in rows)
+        return tuple(reconcile_topic(row, Journal.of(config), registry, catalog) for row in rows)
 
 
 def newest_columns(state: LedgerState, versions: Container[int] = ()) -> SchemaChange:
@@ -61,7 +61,7 @@ def newest_columns(state: LedgerState, versions: Container[int] = ()) -> SchemaC
     )
 
 
-def _reconciled(topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog) -> ReconciledTopic:
+def reconcile_topic(topic: TopicRow, journal: Journal, registry: Registry, catalog: TableCatalog) -> ReconciledTopic:
     landed: list[TranslatedRange] = []
     errors: tuple[ContextError, ...]
     try:

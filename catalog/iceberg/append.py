@@ -5,13 +5,13 @@ pyiceberg's `commit_transaction` deletes the manifests on a 409, which breaks th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
-from pyiceberg.table import Transaction
+from pyiceberg.table import Table, Transaction
 from pyiceberg.table.update import (
     AddSchemaUpdate,
     AssertCurrentSchemaId,
@@ -75,10 +75,15 @@ class Attempt:
 
 
 def prepare(
-    table: ArchiveTable, ranges: Sequence[TranslatedRange], *, change: SchemaChange | None, commit_id: str
+    table: ArchiveTable,
+    ranges: Sequence[TranslatedRange],
+    *,
+    change: SchemaChange | None,
+    commit_id: str,
+    begin: Callable[[Table], Transaction] = LightTransaction,
 ) -> Attempt:
     """Ranges without files make an empty snapshot: only snapshots guard offsets."""
-    transaction = LightTransaction(table.iceberg)
+    transaction = begin(table.iceberg)
     properties = {keys.OFFSETS: encode_offsets(advance(table.offsets, ranges))}
     properties |= evolve(transaction, table, change)
     summary = {keys.COMMIT_ID: commit_id, keys.RANGES: encode_ranges(ranges), **_digest(ranges), **_lost(ranges)}

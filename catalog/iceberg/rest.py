@@ -122,6 +122,10 @@ class BoundedRestCatalog(RestCatalog):
         super().__init__(name, **with_auth(properties))
         self.properties = with_own_client(self.properties, self.configured)
 
+    @property
+    def session(self) -> requests.Session:
+        return self._session
+
     @_with_new_token
     def load_table(self, identifier: str | Identifier, known: Table | None = None) -> Table:
         """Reuse parts of `known`. With it, a server error is retried once."""

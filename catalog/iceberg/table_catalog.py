@@ -80,6 +80,7 @@ class TableCatalog:
         may_be_away: bool = False,
         late_io: bool = False,
         memory: CatalogMemory | None = None,
+        connect: Callable[..., BoundedRestCatalog] = connect,
     ) -> None:
         """`may_be_away` postpones a failed connection to the first call.
 

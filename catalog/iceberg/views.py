@@ -145,7 +145,7 @@ class ViewCatalog:
         """Commit by REST: pyiceberg's client can't change a view."""
         rest = self._rest
         path = rest._split_identifier_for_path(name, IdentifierKind.VIEW)  # noqa: SLF001
-        response = rest._session.post(rest.url(Endpoints.load_view, **path), data=json.dumps(request).encode())  # noqa: SLF001
+        response = rest.session.post(rest.url(Endpoints.load_view, **path), data=json.dumps(request).encode())
         try:
             response.raise_for_status()
         except HTTPError as error:

@@ -89,7 +89,7 @@ def _columns_and_versions(connection: Connection, topic_ids: Sequence[int]) -> d
         " deleted_version, doc FROM field_ids WHERE topic_id = ANY(%s) ORDER BY topic_id, field_id",
         (ids,),
     ):
-        content[topic_id][0].append(_entry(entry))
+        content[topic_id][0].append(entry_of(entry))
     for topic_id, version, fingerprint, mapping in connection.execute(
         "SELECT topic_id, version, fingerprint, row_mapping::text FROM schema_versions WHERE topic_id = ANY(%s)"
         " ORDER BY topic_id, version",
@@ -144,7 +144,7 @@ def store(connection: Connection, topic: TopicRow, before: LedgerState, after: L
     added = [version for version in after.versions if version.version not in known_versions]
     if changed or added:
         with connection.cursor() as cursor:
-            cursor.executemany(_UPSERT, [(topic.id, *_columns(entry)) for entry in changed])
+            cursor.executemany(_UPSERT, [(topic.id, *columns_of(entry)) for entry in changed])
             cursor.executemany(
                 "INSERT INTO schema_versions (topic_id, version, fingerprint, row_mapping) VALUES (%s, %s, %s, %s)",
                 [(topic.id, schema.version, schema.fingerprint, schema.mapping) for schema in added],
@@ -165,7 +165,7 @@ def store(connection: Connection, topic: TopicRow, before: LedgerState, after: L
     )
 
 
-def _columns(entry: LedgerEntry) -> tuple[object, ...]:
+def columns_of(entry: LedgerEntry) -> tuple[object, ...]:
     return (
         entry.root,
         stored_path(entry.path),
@@ -182,7 +182,7 @@ def _columns(entry: LedgerEntry) -> tuple[object, ...]:
     )
 
 
-def _entry(row: Sequence[Any]) -> LedgerEntry:
+def entry_of(row: Sequence[Any]) -> LedgerEntry:
     root, path, generation, parent_id, field_id, name, source_name, kind, state, since, deleted, doc = row
     return LedgerEntry(
         root=root,

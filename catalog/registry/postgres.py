@@ -144,7 +144,7 @@ class Postgres:
         """Apply missing migrations, check write privileges, and roll back. Raises RegistryError like a start."""
         with self.in_our_words(), self._connection() as connection, connection.transaction(force_rollback=True):
             missing = self._apply_missing(connection)
-            tables = {name for _, statements in _migrations().values() for name in _TABLE.findall(statements)}
+            tables = {name for _, statements in migrations_by_number().values() for name in _TABLE.findall(statements)}
             closed = connection.execute(_CLOSED, (sorted(tables),)).fetchall()
             server = str(connection.info.server_version // 10_000)
         if closed:
@@ -153,7 +153,7 @@ class Postgres:
         return Rehearsal(server=server, missing=missing)
 
     def _apply_missing(self, connection: Connection) -> tuple[str, ...]:
-        migrations = _migrations()
+        migrations = migrations_by_number()
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
         if not _has_migrations(connection):
             connection.execute(
@@ -170,7 +170,7 @@ class Postgres:
 
     def check_migrated(self) -> None:
         """Raise RegistryNotMigrated or RegistryOutdated unless versions agree."""
-        migrations = _migrations()
+        migrations = migrations_by_number()
         with self.transaction() as connection:
             if not _has_migrations(connection):
                 raise RegistryNotMigrated(
@@ -301,7 +301,7 @@ def _why_no_connection(error: psycopg.OperationalError, where: dict[str, Any]) -
     return RegistryUnreachable(f"Postgres does not answer: {text}. Is it running, and is the dsn right?", **where)
 
 
-def _migrations() -> dict[int, tuple[str, str]]:
+def migrations_by_number() -> dict[int, tuple[str, str]]:
     entries = (entry for entry in files("catalog.registry.migrations").iterdir() if entry.name.endswith(".sql"))
     return {int(entry.name[:4]): (entry.name.removesuffix(".sql"), entry.read_text("utf-8")) for entry in entries}
 

@@ -21,8 +21,8 @@ from pyiceberg.table.snapshots import Snapshot
 from pyiceberg.typedef import Record
 
 from tests.chaos.polars_files import without_large_types
-from tests.support.archive.lake import DeleteManifest
 from tests.support.archive.partitioned import partition_of
+from tests.support.catalog.delete_manifests import add_delete_files
 
 Place: TypeAlias = tuple[int, int]
 """Kafka partition and offset."""
@@ -396,20 +396,6 @@ def _bounds(table: Table, rows: pa.Table) -> dict[int, Bounds]:
 
 
 def _add_deletes(table: Table, files: Sequence[DataFile]) -> None:
-    if not files:
-        return
-    with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
-        by_spec: dict[int, list[DataFile]] = {}
-        for file in files:
-            by_spec.setdefault(file.spec_id, []).append(file)
-        made = [_delete_manifest(table, producer._snapshot_id, spec, group) for spec, group in by_spec.items()]
-        before = producer._manifests
-        producer._manifests = lambda: [*before(), *made]
-
-
-def _delete_manifest(table: Table, snapshot_id: int, spec_id: int, files: Sequence[DataFile]) -> Any:
-    output = table.io.new_output(f"{table.location()}/metadata/other-deletes-{uuid4()}.avro")
-    with DeleteManifest(table.specs()[spec_id], table.schema(), output, snapshot_id, "deflate") as writer:
-        for file in files:
-            writer.add_entry(ManifestEntry.from_args(status=Status.ADDED, snapshot_id=snapshot_id, data_file=file))
-    return writer.to_manifest_file()
+    if files:
+        with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
+            add_delete_files(producer, table, files)

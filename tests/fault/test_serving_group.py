@@ -21,8 +21,8 @@ class Noted:
             folder / "group", bootstrap="", name="g", topic="t", protocol="range", per_second=1.0, partitions=4
         )
         self._folder = folder
-        self.group._running = dict.fromkeys(members)  # type: ignore[arg-type] - no process is needed
-        self.group._journals = {member: Journal(folder / f"{member}.jsonl") for member in members}
+        self.group.running = dict.fromkeys(members)  # type: ignore[arg-type] - no process is needed
+        self.group.journals = {member: Journal(folder / f"{member}.jsonl") for member in members}
 
     def note(self, member: str, what: str, *more: Any) -> None:
         with (self._folder / f"{member}.jsonl").open("a") as file:
@@ -58,7 +58,7 @@ def test_idle_member_is_seen_if_there_are_enough_partitions(noted: Noted) -> Non
 
 
 def test_a_suspended_member_is_not_counted_on(noted: Noted) -> None:
-    noted.group._paused.add("b")
+    noted.group.paused.add("b")
     assert noted.group.settles(0.0) is None
     noted.note("a", "assigned", [2, 3])
     assert noted.group.settles(0.0) is not None

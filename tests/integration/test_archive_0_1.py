@@ -25,7 +25,7 @@ from archiver.storage.objects import ObjectStore
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from catalog.errors import RegistryOutdated
 from catalog.registry import Registry
-from catalog.registry.postgres import Postgres, _migrations
+from catalog.registry.postgres import Postgres, migrations_by_number
 from tests.support.archive.job_runs import run
 from tests.support.archive.kept_archive import Fate
 from tests.support.archive.readers import Seen, seen_from
@@ -306,12 +306,12 @@ def test_an_archiver_that_lacks_a_migration_refuses(archive: RestoredArchive, mo
     """Reports of 0.1 after a later version, by today's check of migrations."""
     dsn = archive.database()
     Registry(dsn).close()
-    migrations = _migrations()
+    migrations = migrations_by_number()
     later = max(migrations) + 1
     with psycopg.connect(dsn) as connection:
         connection.execute("INSERT INTO migrations (number, name) VALUES (%s, %s)", (later, f"{later:04}_later"))
     monkeypatch.setattr(
-        "catalog.registry.postgres._migrations",
+        "catalog.registry.postgres.migrations_by_number",
         lambda: {number: migration for number, migration in migrations.items() if number <= LATEST},
     )
     with pytest.raises(RegistryOutdated, match=f"migrated by a newer archiver .up to {later:04}.: upgrade this one"):

@@ -19,7 +19,7 @@ from archiver.audit.entry import hash_of
 from archiver.audit.signing import PublicKey, SigningKey, canonical
 from archiver.audit.trail import AuditTrail
 from archiver.audit.trails import FoundTrail, find_trails
-from archiver.config import AuditSection, load_config
+from archiver.config import AuditSection, Config, load_config
 from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.orphans.job import Orphans
@@ -116,8 +116,12 @@ def test_each_job_notes_its_acts(stack: Stack, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.fixture
-def trail(stack: Stack) -> Iterator[AuditTrail]:
-    config = load_config(stack.config())
+def config(stack: Stack) -> Config:
+    return load_config(stack.config())
+
+
+@pytest.fixture
+def trail(stack: Stack, config: Config) -> Iterator[AuditTrail]:
     with Registry(config.registry.dsn) as registry:
         topic = registry.topics.register(
             cluster_id="cluster", topic=unique("t"), topic_id=uuid4(), table=f"kafka.{unique('t')}"
@@ -141,13 +145,13 @@ def test_processes_that_work_at_once_write_one_chain(trail: AuditTrail) -> None:
     assert numbers(trail) == list(range(1, 14))
 
 
-def test_who_begins_a_chain_waits_for_nobody_who_goes_on_with_it(trail: AuditTrail) -> None:
+def test_who_begins_a_chain_waits_for_nobody_who_goes_on_with_it(config: Config, trail: AuditTrail) -> None:
     """Entries lock the topic's row, which the beginning of a chain has locked: another order deadlocks."""
     trail.record(appended(0))
     audit, topic = trail.registry.audit, trail.topic
     head = audit.head(topic)
     assert head is not None
-    with psycopg.connect(trail.registry._postgres._conninfo) as connection, ThreadPoolExecutor(1) as pool:
+    with psycopg.connect(config.registry.dsn) as connection, ThreadPoolExecutor(1) as pool:
         connection.execute("UPDATE audit_chains SET entries = entries WHERE topic_id = %s", (topic.id,))
         begun = pool.submit(audit.begin, topic, replace(head, entries=0), ())
         try:
@@ -171,9 +175,8 @@ def test_while_the_store_is_away_entries_wait(trail: AuditTrail, caplog: pytest.
 
 
 @contextmanager
-def set_back(trail: AuditTrail) -> Iterator[None]:
+def set_back(trail: AuditTrail, dsn: str) -> Iterator[None]:
     """Set the database back to before the block, for another process."""
-    dsn = trail.registry._postgres._conninfo
     with psycopg.connect(dsn) as connection:
         connection.execute("CREATE TABLE kept AS SELECT * FROM audit_chains")
         connection.execute("CREATE TABLE kept_entries AS SELECT * FROM audit_entries")
@@ -187,11 +190,11 @@ def set_back(trail: AuditTrail) -> Iterator[None]:
     trail.journal.memory.agreed.clear()
 
 
-def test_restored_database_continues_after_the_stored_entries(trail: AuditTrail) -> None:
+def test_restored_database_continues_after_the_stored_entries(config: Config, trail: AuditTrail) -> None:
     for number in range(3):
         trail.record(appended(number))
     hold = Noted(kind="hold", id="hold-1", details={"why": "a case"})
-    with set_back(trail):
+    with set_back(trail, config.registry.dsn):
         trail.record(hold)
 
     trail.record(appended(7))
@@ -200,9 +203,9 @@ def test_restored_database_continues_after_the_stored_entries(trail: AuditTrail)
     assert numbers(trail) == [1, 2, 3, 4, 5, 6]
 
 
-def test_trail_of_a_restored_database_knows_the_hold(trail: AuditTrail) -> None:
+def test_trail_of_a_restored_database_knows_the_hold(config: Config, trail: AuditTrail) -> None:
     trail.begin()
-    with set_back(trail):
+    with set_back(trail, config.registry.dsn):
         trail.note_hold(is_held=True)
         trail.note_hold(is_held=False)
     trail.note_hold(is_held=True)

@@ -100,7 +100,7 @@ def msk_without_credentials(_: Stack, folder: Path) -> Iterator[World]:
         patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
         patch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "none"))
         patch.setenv("AWS_CONFIG_FILE", str(folder / "none"))
-        msk_iam._session.cache_clear()
+        msk_iam.aws_session.cache_clear()
         with fake_cluster() as cluster:
             named = {"security.protocol": "sasl_ssl", "sasl.mechanism": "AWS_MSK_IAM", "sasl.aws.region": "eu-west-1"}
             yield World({"kafka": cluster.options | named}, {"t": {}})

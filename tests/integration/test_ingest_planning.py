@@ -17,6 +17,7 @@ from tests.support.archive.job_runs import archive_once, numbered, places, read,
 from tests.support.archive.readers import from_kafka, wait_until_decided
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import comes_true, eventually
 
 pytestmark = pytest.mark.integration
 
@@ -42,8 +43,7 @@ def test_latest_is_decided_once(stack: Stack) -> None:
     stack.produce(topic, *numbered(range(10), 2))
     assert archive_once(config).records == 0
     stack.produce(topic, *numbered(range(10, 14), 2))
-    stack.admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
-    time.sleep(1)
+    add_partition(stack, topic)
     stack.produce(topic, {"value": b"added", "partition": 2})
     archive_once(config)
     assert values(read(stack, config, topic)) == [b"10", b"11", b"12", b"13", b"added"]
@@ -59,6 +59,17 @@ def test_a_topic_can_start_at_a_time(stack: Stack) -> None:
     assert values(read(stack, config, topic)) == [b"1", b"2"]
 
 
+def add_partition(stack: Stack, topic: str) -> None:
+    """The topic has two."""
+    stack.admin.create_partitions([NewPartitions(topic, 3)])[topic].result(30)
+
+    def leader() -> int:
+        partitions = stack.admin.list_topics(topic, timeout=30).topics[topic].partitions
+        return partitions[2].leader if 2 in partitions else -1
+
+    eventually(lambda: leader() >= 0, "the new partition has a leader")
+
+
 class AddsPartitions:
     def __init__(self, stack: Stack, topic: str) -> None:
         self._stack = stack
@@ -66,8 +77,7 @@ class AddsPartitions:
 
     def __call__(self, event: JobEvent) -> None:
         if isinstance(event, WavePlanned) and event.wave == 1:
-            self._stack.admin.create_partitions([NewPartitions(self._topic, 3)])[self._topic].result(30)
-            time.sleep(1)
+            add_partition(self._stack, self._topic)
             self._stack.produce(self._topic, {"value": b"added", "partition": 2})
 
 
@@ -128,12 +138,12 @@ def test_compacted_topic_keeps_gaps_and_tombstones(stack: Stack) -> None:
 
 def _after_compaction(stack: Stack, topic: str) -> list[int]:
     seen: list[list[int]] = []
-    end = time.monotonic() + 90
-    while time.monotonic() < end:
+
+    def is_steady() -> bool:
         seen.append([record.offset for record in from_kafka(stack, topic, 1)])
-        if len(seen) > 2 and len(seen[-1]) < TURNS * 21 and seen[-1] == seen[-2] == seen[-3]:
-            break
-        time.sleep(1)
+        return len(seen) > 2 and len(seen[-1]) < TURNS * 21 and seen[-1] == seen[-2] == seen[-3]
+
+    comes_true(is_steady, 90, every=1)
     return seen[-1]
 
 

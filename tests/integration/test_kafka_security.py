@@ -149,7 +149,7 @@ def as_iam(monkeypatch: pytest.MonkeyPatch, broker: SecuredBroker, endpoint: Tok
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
         if token != "-":
             monkeypatch.setenv("AWS_SESSION_TOKEN", token)
-        msk_iam._session.cache_clear()
+        msk_iam.aws_session.cache_clear()
         return options(broker, endpoint, "AWS_MSK_IAM") | {"sasl.aws.region": region}
 
     return give

@@ -15,14 +15,13 @@ from pyiceberg.io.pyarrow import PyArrowFileIO
 
 from archiver.errors import StorageUnavailable
 from archiver.observer import ignore
-from archiver.upkeep.orphans import removal as orphan_removal
-from archiver.upkeep.orphans.removal import WORKERS, remove_orphans
+from archiver.upkeep.orphans.removal import LOCK_TIMES, WORKERS, LockTimes, remove_orphans
 from archiver.upkeep.orphans.report import Orphan, OrphanKind, TopicOrphans
 from archiver.upkeep.orphans.search import OrphanSearch
 from catalog.errors import RegistryUnreachable
 from catalog.iceberg.deletion_gate import NeverLanded, Permit
 from catalog.model import TopicRow, new_id
-from catalog.registry import KnownFiles, Registry, postgres
+from catalog.registry import KnownFiles, Registry
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -87,9 +86,9 @@ def report(tmp_path: Path) -> TopicOrphans:
     return TopicOrphans(topic="orders", table="kafka.orders", orphans=tuple(orphans))
 
 
-def remove(registry: Registry, report: TopicOrphans) -> None:
+def remove(registry: Registry, report: TopicOrphans, times: LockTimes = LOCK_TIMES) -> None:
     topic = registry.topics.register(cluster_id="c", topic="orders", topic_id=None, table="kafka.orders")
-    remove_orphans(cast("OrphanSearch", Search()), topic, report, registry=registry, observer=ignore)
+    remove_orphans(cast("OrphanSearch", Search()), topic, report, registry=registry, observer=ignore, times=times)
 
 
 def left(folder: Path) -> int:
@@ -117,13 +116,11 @@ def test_deletion_ends_with_the_lock(dsn: str, report: TopicOrphans, tmp_path: P
 
 
 def test_deletions_that_are_on_their_way_are_no_idle_transaction(
-    dsn: str, report: TopicOrphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    dsn: str, report: TopicOrphans, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(postgres, "LOCK_SECONDS", 1)
-    monkeypatch.setattr(orphan_removal, "CHECK_SECONDS", 0.2, raising=False)
     DELETIONS.befall = lambda number: time.sleep(2.0) if number == 0 else None
-    with Registry(dsn) as registry:
-        remove(registry, report)
+    with Registry(dsn, answers_within=1.0) as registry:
+        remove(registry, report, LockTimes(check_seconds=0.2))
     assert left(tmp_path) == 0
     assert len(report.deleted) == ORPHANS
 
@@ -131,7 +128,6 @@ def test_deletions_that_are_on_their_way_are_no_idle_transaction(
 def test_others_stage_between_slow_deletions(
     dsn: str, report: TopicOrphans, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(orphan_removal, "HOLD_SECONDS", 0.0, raising=False)
     instants: list[float] = []
     nothing_staged = KnownFiles.nothing_staged
 
@@ -141,7 +137,7 @@ def test_others_stage_between_slow_deletions(
 
     monkeypatch.setattr(KnownFiles, "nothing_staged", counted)
     with Registry(dsn) as registry:
-        remove(registry, report)
+        remove(registry, report, LockTimes(hold_seconds=0.0))
     assert left(tmp_path) == 0
     assert len(instants) == -(-ORPHANS // WORKERS)
 

@@ -118,7 +118,7 @@ def test_everything_that_a_broker_serves_arrives(stack: Stack, tmp_path: Path) -
 def test_what_a_client_library_could_not_send_arrives(stack: Stack) -> None:
     topic = stack.topic(1)
     odd_records.produce_binary_names(stack.bootstrap_servers, topic)
-    with odd_records._kafka_python(stack.bootstrap_servers) as producer:
+    with odd_records.kafka_python_producer(stack.bootstrap_servers) as producer:
         producer.send(topic, value=b"the beginning of time", partition=0, timestamp_ms=0).get(timeout=30)
     config = stack.config({topic: {}})
     archive_once(config, topic)

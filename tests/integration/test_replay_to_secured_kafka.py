@@ -142,7 +142,7 @@ def _credentials(monkeypatch: pytest.MonkeyPatch, endpoint: TokenEndpoint) -> No
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", IAM_ACCOUNT[0])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", IAM_ACCOUNT[1])
-    msk_iam._session.cache_clear()
+    msk_iam.aws_session.cache_clear()
 
 
 @pytest.mark.parametrize("way", WAYS)

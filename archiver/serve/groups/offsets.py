@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import timedelta
 from threading import Lock
 from typing import Protocol, TypeAlias
@@ -45,11 +45,14 @@ class GroupOffsetStore(Protocol):
 class RegistryOffsets:
     """Read without a claim. Connects on first use."""
 
-    def __init__(self, dsn: str, cluster_id: str, *, answers_within: float) -> None:
+    def __init__(
+        self, dsn: str, cluster_id: str, *, answers_within: float, connect: Callable[..., Registry] = Registry
+    ) -> None:
         """A call fails after `answers_within` seconds without an answer."""
         self._dsn = dsn
         self._cluster_id = cluster_id
         self._answers_within = answers_within
+        self._connect = connect
         self._lock = Lock()
         self._registry: Registry | None = None
 
@@ -74,5 +77,5 @@ class RegistryOffsets:
     def _opened(self) -> Registry:
         with self._lock:
             if self._registry is None:
-                self._registry = Registry(self._dsn, answers_within=self._answers_within)
+                self._registry = self._connect(self._dsn, answers_within=self._answers_within)
             return self._registry

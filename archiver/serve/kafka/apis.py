@@ -253,21 +253,21 @@ async def respond(
 ) -> tuple[list[bytes | memoryview], float]:
     """Return header and body, and the seconds to throttle the client."""
     began = time.perf_counter()
-    values_or_parts = await _found(service, api, request)
-    body = values_or_parts if isinstance(values_or_parts, list) else [await _encoded(request, head, values_or_parts)]
+    values_or_parts = await handled(service, api, request)
+    body = values_or_parts if isinstance(values_or_parts, list) else [await encode(request, head, values_or_parts)]
     wait = _wait(service, request, sum(map(len, body)))
     if wait:
         millis = math.ceil(wait * 1000)
         if isinstance(values_or_parts, list):
             body = fetch_response.throttled(values_or_parts, millis)
         else:
-            body = [await _encoded(request, head, {**values_or_parts, "throttle_time": millis})]
+            body = [await encode(request, head, {**values_or_parts, "throttle_time": millis})]
     parts = [response_head(head), *body]
     service.traffic.answered(_summary(api, request, values_or_parts, parts, time.perf_counter() - began))
     return parts, wait
 
 
-async def _encoded(request: Request, head: RequestHead, found: Values) -> bytes:
+async def encode(request: Request, head: RequestHead, found: Values) -> bytes:
     def work() -> bytes:
         return encoded(answer(head.api_key, head.version, found))
 
@@ -286,7 +286,7 @@ def _has_many_elements(found: Values) -> bool:
     return False
 
 
-async def _found(service: Service, api: Api, request: Request) -> Values | list[bytes | memoryview]:
+async def handled(service: Service, api: Api, request: Request) -> Values | list[bytes | memoryview]:
     access = request.client.login.access
     if access is not None and not api.is_timely:
         requests, octets = service.quotas.owed(access.principal, asyncio.get_running_loop().time())

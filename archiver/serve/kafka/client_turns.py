@@ -90,7 +90,7 @@ class ClientTurns(TurnTaker):
         for number, element in enumerate(elements, 1):
             yield element
             if number % _ELEMENTS_A_LOOK == 0 and self.is_over:
-                await self._begin_long_work()
+                await self.begin_long_work()
                 await self.again()
 
     def end_long_work(self) -> None:
@@ -109,7 +109,7 @@ class ClientTurns(TurnTaker):
         self._has_ended = True
         self.end_long_work()
 
-    async def _begin_long_work(self) -> None:
+    async def begin_long_work(self) -> None:
         payer = self.payer
         if self._has_ended or self._long_work_of is not None:
             return

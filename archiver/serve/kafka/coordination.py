@@ -120,12 +120,12 @@ async def _routed(api: Api, service: Service, request: Request) -> Answer:
     if key in _SEVERAL and (key != ApiKey.OFFSET_FETCH or request.version >= _GROUPS_FROM):
         return await _of_several(service, request, api, _SEVERAL[key])
     if key in _SINGLE or key in (ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH):
-        answer = await _by_coordinator(service, request, api, request.body.group_id)
+        answer = await by_coordinator(service, request, api, request.body.group_id)
         return await _refusal(service, request, answer) if isinstance(answer, ErrorCode) else answer
     return await api.handler(service, request)
 
 
-async def _by_coordinator(service: Service, request: Request, api: Api, group_id: str) -> Answer | ErrorCode:
+async def by_coordinator(service: Service, request: Request, api: Api, group_id: str) -> Answer | ErrorCode:
     if not is_group_id(group_id):
         return ErrorCode.invalid_group_id
     if request.api_key == ApiKey.OFFSET_COMMIT:
@@ -187,7 +187,7 @@ async def _of_several(service: Service, request: Request, api: Api, several: _Se
             error = ErrorCode.coordinator_load_in_progress  # clients repeat the request for these groups only
         elif several.claims:  # each on its own: a claim is one group's
             about = _about(request, several, (group,))
-            done = await _by_coordinator(service, about, api, group_id)
+            done = await by_coordinator(service, about, api, group_id)
             if isinstance(done, ErrorCode):
                 error = done
             else:
@@ -205,7 +205,7 @@ async def _of_several(service: Service, request: Request, api: Api, several: _Se
             else:
                 error = _ERRORS[standing]
         if error is not ErrorCode.none and request.api_key == ApiKey.OFFSET_FETCH:
-            error, seconds = refused_here(request.version, error, has_others=service.cluster.others is not None)
+            error, seconds = refused_here(service, request.version, error)
             refused.append(await no_offsets(request, group, error))
             waits = max(waits, seconds)
         elif error is not ErrorCode.none:
@@ -239,16 +239,10 @@ async def _listed(service: Service, request: Request, api: Api) -> Answer:
     return {**listed, "groups": own}
 
 
-async def _without_offsets(service: Service, request: Request, asked: Any, error: ErrorCode) -> Values:
-    return await no_offsets_here(
-        request, asked, error, has_others=service.cluster.others is not None, ending=service.ending
-    )
-
-
 async def _refusal(service: Service, request: Request, error: ErrorCode) -> Values:
     body = request.body
     if request.api_key == ApiKey.OFFSET_FETCH:
-        return await _without_offsets(service, request, body, error)
+        return await no_offsets_here(service, request, body, error)
     is_over = error is ErrorCode.group_max_size_reached
     if request.api_key == ApiKey.OFFSET_COMMIT:
         error = ErrorCode.invalid_commit_offset_size if is_over else error

@@ -39,7 +39,6 @@ _ENDING_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 10.0
 """How long a request with nothing to answer waits for batches that are being decoded."""
 _MOST_WAIT_SECONDS: Final = 60.0
-_MOVES_AFTER: Final = 10.0
 """Seconds for which all nodes must agree on the leaders before clients are sent to the leader."""
 
 
@@ -250,7 +249,7 @@ async def _looked_up(service: Service, source: _Source, topic: ServedTopic, look
         await looks.now(topic)
     if not 0 <= partition < topic.partitions:
         return ErrorCode.unknown_topic_or_partition
-    if service.cluster.settled_for > _MOVES_AFTER and not _leads(service, topic, partition):
+    if service.cluster.settled_for > service.redirects.leader and not _leads(service, topic, partition):
         return ErrorCode.not_leader_or_follower
     try:
         source.log_start = await topic.start(partition)

@@ -21,7 +21,7 @@ PartitionKey: TypeAlias = tuple[str | UUID | None, int]
 INITIAL: Final = 0
 FINAL: Final = -1
 _MOST_EPOCH: Final = 2**31 - 1
-_MOST_PARTITIONS: Final = 20_000
+MOST_PARTITIONS: Final = 20_000
 """Of one session. A client that fetches more of a node names them all in each request."""
 _SLOTS: Final = 1000
 """As many sessions as a Kafka broker has (`max.incremental.fetch.session.cache.slots`)."""
@@ -159,7 +159,7 @@ class FetchSessions:
         """Without `is_kept`, partitions aren't remembered."""
         if epoch in (INITIAL, FINAL):
             self.forget(session_id)
-            if epoch == FINAL or not positions or len(positions) > _MOST_PARTITIONS or not is_kept:
+            if epoch == FINAL or not positions or len(positions) > MOST_PARTITIONS or not is_kept:
                 return SessionFetch(partitions=positions)
             return self._opened(by_id=by_id, positions=positions)
         session = self._known(session_id, epoch, by_id=by_id)
@@ -174,7 +174,7 @@ class FetchSessions:
                 before.offset, before.max_bytes = partition.offset, partition.max_bytes
         for key in forgotten:
             session.partitions.pop(key, None)
-        if len(session.partitions) > _MOST_PARTITIONS or not is_kept or not self._slots.keep(self, session):
+        if len(session.partitions) > MOST_PARTITIONS or not is_kept or not self._slots.keep(self, session):
             self.forget(session_id)
             return ErrorCode.fetch_session_id_not_found  # its client sends all of them next
         return SessionFetch(partitions=session.partitions, session=session, is_incremental=True)

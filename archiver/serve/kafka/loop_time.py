@@ -27,7 +27,7 @@ _TURNS_AT_ONCE: Final = 4
 _LEAST_WAIT: Final = 0.001
 _DECODED_BYTES: Final = 4 << 20
 """Bytes of large requests that are decoded and not answered yet: each byte becomes up to a hundred of objects."""
-_LONG_AT_ONCE: Final = 8
+LONG_AT_ONCE: Final = 8
 """Requests, of as many payers, whose answers are put together in several turns."""
 
 
@@ -60,7 +60,7 @@ class LoopTime:
         self._jobs: list[_Job] = []
         self._has_job = False
         self._thread: ThreadPoolExecutor | None = None
-        self.long_work = asyncio.Semaphore(_LONG_AT_ONCE)
+        self.long_work = asyncio.Semaphore(LONG_AT_ONCE)
         self.decoded = RequestMemory(_DECODED_BYTES)
         self.seconds = 0.0
         """Seconds that clients' requests took."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.kafka.service import Request
+from archiver.serve.kafka.service import Request, Service
 
 _WITH_GROUPS: Final = 8
 _WITH_EPOCHS: Final = 9
@@ -20,24 +20,20 @@ _NAMED: Final = frozenset(
 )
 _NONE: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": ""}
 _STAYING: Final = frozenset({0, 1, 7})
-_LOOKED_FOR_SECONDS: Final = 0.3
-_REGISTRY_AWAY_SECONDS: Final = 3.0
-"""If the registry is away from all nodes, they send their clients to one another for as long."""
 
 
-async def no_offsets_here(
-    request: Request, asked: Any, error: ErrorCode, *, has_others: bool, ending: asyncio.Future[None]
-) -> dict[str, Any]:
-    error, seconds = refused_here(request.version, error, has_others=has_others)
-    await late(seconds, ending)
+async def no_offsets_here(service: Service, request: Request, asked: Any, error: ErrorCode) -> dict[str, Any]:
+    error, seconds = refused_here(service, request.version, error)
+    await late(seconds, service.ending)
     return await no_offsets(request, asked, error)
 
 
-def refused_here(version: int, error: ErrorCode, *, has_others: bool) -> tuple[ErrorCode, float]:
+def refused_here(service: Service, version: int, error: ErrorCode) -> tuple[ErrorCode, float]:
     """Return the error and the seconds before it: librdkafka repeats at once and reports each error."""
+    has_others = service.cluster.others is not None
     if error is ErrorCode.coordinator_not_available and has_others and version not in _STAYING:
-        return ErrorCode.not_coordinator, _REGISTRY_AWAY_SECONDS
-    return error, _LOOKED_FOR_SECONDS if error is ErrorCode.not_coordinator else 0.0
+        return ErrorCode.not_coordinator, service.redirects.registry_away
+    return error, service.redirects.coordinator if error is ErrorCode.not_coordinator else 0.0
 
 
 async def late(seconds: float, ending: asyncio.Future[None]) -> None:

@@ -82,6 +82,11 @@ class Server:
     def fetch_sessions(self) -> int:
         return self._service.session_slots.sessions
 
+    @property
+    def request_bytes(self) -> int:
+        """Of requests in memory."""
+        return self._resources.memory.bytes
+
     async def listen(self, host: str, port: int) -> int:
         """Bind without accepting; return the port. Raises ConfigError."""
         try:

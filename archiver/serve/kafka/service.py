@@ -30,6 +30,19 @@ _Element = TypeVar("_Element")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Redirects:
+    """Seconds before clients are sent to another node.
+
+    `coordinator`: before an answer that another node is the group's. `registry_away`: if the registry may be away from
+    all nodes, they send their clients to one another for as long. `leader`: after the nodes agreed on leaders.
+    """
+
+    coordinator: float = 0.3
+    registry_away: float = 3.0
+    leader: float = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """`most_response_bytes` returns the current limit of a response."""
 
@@ -50,6 +63,7 @@ class Service:
     budgets: BudgetRefusals = field(default_factory=BudgetRefusals)
     most_metadata_bytes: int = 4096
     """What a client may commit beside an offset."""
+    redirects: Redirects = field(default_factory=Redirects)
     spreads_answers: bool = True
     """Whether clients that pause while their queue is full are answered no faster than they take records."""
     ending: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())

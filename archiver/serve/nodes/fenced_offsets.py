@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from archiver.serve.groups import CommittedOffsets, RegistryOffsets
 from catalog.errors import CoordinatorDeposed
-from catalog.registry import GroupClaim, OffsetBudget
+from catalog.registry import GroupClaim, OffsetBudget, Registry
 
 
 class FencedOffsets(RegistryOffsets):
@@ -21,9 +21,10 @@ class FencedOffsets(RegistryOffsets):
         answers_within: float,
         on_refused: Callable[[str, GroupClaim], None] = lambda *_: None,
         saw: Callable[[str, CommittedOffsets], None] = lambda *_: None,
+        connect: Callable[..., Registry] = Registry,
     ) -> None:
         """Worker threads call `on_refused` with invalid claims, and `saw` with valid offsets."""
-        super().__init__(dsn, cluster_id, answers_within=answers_within)
+        super().__init__(dsn, cluster_id, answers_within=answers_within, connect=connect)
         self._on_refused = on_refused
         self._saw = saw
 

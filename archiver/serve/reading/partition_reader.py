@@ -34,7 +34,13 @@ class ChunkReader:
     """For all clients, in one event loop."""
 
     def __init__(
-        self, cache: ChunkCache, *, read_ahead: int, most_loads: int, spilled: SpilledChunks | None = None
+        self,
+        cache: ChunkCache,
+        *,
+        read_ahead: int,
+        most_loads: int,
+        spilled: SpilledChunks | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
         """`read_ahead` bytes are decoded after a read, unless `most_loads` chunks are being decoded.
 
@@ -48,6 +54,7 @@ class ChunkReader:
         self._spilling: WeakValueDictionary[tuple[ServedTopic, int], asyncio.Lock] = WeakValueDictionary()
         self._read_ahead = read_ahead
         self._most_loads = most_loads
+        self._chunk_bytes = chunk_bytes
         self._slow_loads = 0
         self._loads: dict[_Key, asyncio.Task[Chunk | None]] = {}
 
@@ -100,7 +107,7 @@ class ChunkReader:
 
     def read_ahead(self, topic: ServedTopic, partition: int, offset: int, wanted: int) -> None:
         """Less than a chunk is skipped: it would be evicted unread."""
-        if wanted >= CHUNK_BYTES:  # else the reader is slow
+        if wanted >= self._chunk_bytes:  # else the reader is slow
             self._go_on(topic, partition, offset, min(wanted, self._read_ahead))
 
     def forget(self, topic: str) -> None:
@@ -144,7 +151,7 @@ class ChunkReader:
         while chunk is None or edition != topic.edition:  # removed records aren't served
             self.misses += 1
             edition = topic.edition
-            chunk = await topic.chunk(partition, offset, CHUNK_BYTES)
+            chunk = await topic.chunk(partition, offset, self._chunk_bytes)
             if chunk is None:
                 return None
         self.cache.put(topic.key, partition, chunk)
@@ -180,7 +187,8 @@ class ChunkReader:
             edition = topic.edition
             self.misses += 1
             until = spilled.next_start(topic.key, partition, offset)
-            for chunk in await topic.spill(partition, offset, spilled.share, into=spilled, until=until):
+            most, size = spilled.share, min(spilled.share, self._chunk_bytes)
+            for chunk in await topic.spill(partition, offset, most, into=spilled, until=until, chunk_bytes=size):
                 if edition == topic.edition:
                     spilled.put(topic.key, partition, chunk)
 

@@ -21,7 +21,7 @@ from archiver.archive.table_files import TableFile
 from archiver.archive.topic_archive import TopicArchive
 from archiver.archive.watermarks import high_watermark, record_ends
 from archiver.errors import RecordsRetired, ReplayError
-from archiver.serve.reading.chunks import CHUNK_BYTES, Chunk
+from archiver.serve.reading.chunks import Chunk
 from archiver.serve.reading.served_partition import ServedPartition
 from archiver.serve.reading.spilled_chunks import SpilledChunk, SpilledChunks
 from archiver.serve.reading.workers import Workers
@@ -226,7 +226,14 @@ class ServedTopic:
                 self._note(self._archive.snapshot)  # the archive replaced a file that was gone
 
     async def spill(
-        self, partition: int, offset: int, max_bytes: int, *, into: SpilledChunks, until: int | None
+        self,
+        partition: int,
+        offset: int,
+        max_bytes: int,
+        *,
+        into: SpilledChunks,
+        until: int | None,
+        chunk_bytes: int,
     ) -> list[SpilledChunk]:
         """Stops at `until` or the end.
 
@@ -239,7 +246,7 @@ class ServedTopic:
             chunks: list[SpilledChunk] = []
             start, left = offset, max_bytes
             try:
-                with closing(batches.run(cursor, min(CHUNK_BYTES, max_bytes), compression=self._compression)) as run:
+                with closing(batches.run(cursor, chunk_bytes, compression=self._compression)) as run:
                     for fetched in run:
                         chunk = Chunk.decoded(start, fetched)
                         if chunk is None:

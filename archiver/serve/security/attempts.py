@@ -16,7 +16,7 @@ _FIRST_DELAY: Final = 0.1
 _LONGEST_DELAY: Final = 1.0
 _MOST_DOUBLINGS: Final = 10
 _REMEMBERED: Final = 60.0
-_MOST_USERS: Final = 10_000
+MOST_USERS: Final = 10_000
 _MOST_NAME: Final = 256
 
 
@@ -42,10 +42,15 @@ class Attempts:
     """
 
     def __init__(
-        self, clock: Callable[[], float] | None = None, *, wait: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self,
+        clock: Callable[[], float] | None = None,
+        *,
+        wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        most_users: int = MOST_USERS,
     ) -> None:
         self._clock = clock or asyncio.get_running_loop().time
         self._wait = wait
+        self._most_users = most_users
         self._addresses: dict[str, _Address] = {}
         self._users: dict[tuple[str, str | None], _User] = {}
 
@@ -89,7 +94,7 @@ class Attempts:
         tried = self._users[last]
         if not tried.clients and not tried.failures:
             del self._users[last]
-        if len(self._users) <= _MOST_USERS:
+        if len(self._users) <= self._most_users:
             return
         unused = sorted((user.failed_at, key) for key, user in self._users.items() if not user.clients)
         for _, key in unused[: max(1, len(unused) // 2)]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from archiver.chores.chore import Chore, ChoreOutcome, ChoreTurn
 from archiver.config import Config
 from archiver.observer import ignore
@@ -11,7 +13,9 @@ from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.compact.report import CompactObserver
 
 
-def compaction(config: Config, observer: CompactObserver = ignore) -> Chore:
+def compaction(
+    config: Config, observer: CompactObserver = ignore, *, job_of: Callable[..., Compact] = Compact
+) -> Chore:
     memory = JournalMemory()
 
     def run(turn: ChoreTurn) -> ChoreOutcome:
@@ -19,7 +23,7 @@ def compaction(config: Config, observer: CompactObserver = ignore) -> Chore:
         budget = Budget(
             is_over=turn.is_over, largest_group=settings.task_size, commit_seconds=settings.max_commit_interval
         )
-        job = Compact(
+        job = job_of(
             config,
             (turn.topic.topic,),
             Wish(saves_work=True),

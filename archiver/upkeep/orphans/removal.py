@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Container, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from archiver.errors import StorageError
@@ -26,12 +26,21 @@ from catalog.registry.known_files import FileStates, Standstill
 BATCH: Final = 64
 WORKERS: Final = 16
 TRIES: Final = 5
-HOLD_SECONDS: Final = 20.0
-"""No deletion of a batch begins later: others wait for the lock. The rest goes into the next batch."""
-CHECK_SECONDS: Final = 2.0
-"""How often the lock is checked during deletions. That also keeps the transaction from being idle."""
-
 _PAUSE_SECONDS: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockTimes:
+    """No deletion of a batch begins after `hold_seconds`, as other processes wait: the next batch gets the rest.
+
+    During deletions the lock is checked every `check_seconds`, which also keeps the transaction from being idle.
+    """
+
+    hold_seconds: float = 20.0
+    check_seconds: float = 2.0
+
+
+LOCK_TIMES: Final = LockTimes()
 
 
 class Checks(Protocol):
@@ -62,6 +71,7 @@ def remove_orphans(
     registry: Registry,
     observer: OrphanObserver,
     is_over: Callable[[], bool] = lambda: False,
+    times: LockTimes = LOCK_TIMES,
 ) -> None:
     """Delete the orphans in `report`, and record each fate.
 
@@ -77,7 +87,7 @@ def remove_orphans(
             table = search.look()
             needed = [orphan for orphan in batch if _is_needed(search, still.known, orphan)]
             report.needed_again += needed
-            deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still, search.permit)
+            deletion = _Deletion(replace(ObjectStore.of_table(table.iceberg), attempts=1), still, search.permit, times)
             try:
                 left.extendleft(deletion.run([orphan for orphan in batch if orphan not in needed]))
                 pass_point(RemovalPoint.FILES_DELETED)
@@ -100,10 +110,13 @@ def _is_needed(search: Checks, known: FileStates, each: Orphan) -> bool:
 
 
 class _Deletion:
-    def __init__(self, objects: ObjectStore, still: Standstill, permit: Callable[[Orphan], Permit]) -> None:
+    def __init__(
+        self, objects: ObjectStore, still: Standstill, permit: Callable[[Orphan], Permit], times: LockTimes
+    ) -> None:
         self._objects = objects
         self._still = still
         self._permit = permit
+        self._times = times
         self.deleted: list[Orphan] = []
         self.shared: list[Orphan] = []
         self.errors: dict[str, StorageError] = {}
@@ -114,7 +127,7 @@ class _Deletion:
 
     def run(self, going: Sequence[Orphan]) -> list[Orphan]:
         """Return the orphans for which time ran out."""
-        deadline = time.monotonic() + HOLD_SECONDS
+        deadline = time.monotonic() + self._times.hold_seconds
         waiting, tries = deque((orphan, 1) for orphan in going), 0
         with ThreadPoolExecutor(WORKERS, thread_name_prefix="orphans") as pool:
             while waiting and (not tries or time.monotonic() < deadline):
@@ -132,7 +145,7 @@ class _Deletion:
             for orphan, tries in some
         }
         try:
-            while wait(futures, CHECK_SECONDS).not_done:
+            while wait(futures, self._times.check_seconds).not_done:
                 self._still.check()
         finally:
             outcomes = [(entry, future.exception()) for future, entry in futures.items()]

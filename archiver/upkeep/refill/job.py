@@ -144,7 +144,7 @@ class RefillJob:
         if self._accept_removed:
             for hole in found.holes:
                 made.mended.append(MendedHole(hole=hole, fate=Fate.ERASED, rows=hole.rows))
-                made.accepted.append(_accepted(found, hole, erased=hole.rows, offsets=mender.absent(hole)))
+                made.accepted.append(acceptance_of(found, hole, erased=hole.rows, offsets=mender.absent(hole)))
             return made
         elsewhere = self._from_existing(work, found, mender, made)
         if elsewhere:
@@ -174,7 +174,7 @@ class RefillJob:
             elsewhere.append(hole)
         elif self._accept_lost:
             made.mended.append(MendedHole(hole=hole, fate=Fate.LOST, rows=hole.rows))
-            made.accepted.append(_accepted(found, hole, lost=hole.rows, offsets=mender.absent(hole)))
+            made.accepted.append(acceptance_of(found, hole, lost=hole.rows, offsets=mender.absent(hole)))
         else:
             reason = (
                 "records of this range were erased, and Kafka may still have them, so it isn't asked."
@@ -227,7 +227,7 @@ class RefillJob:
         if self._accept_lost:
             made.mended.append(MendedHole(hole=mending.hole, fate=Fate.LOST, rows=left))
             offsets = mender.absent(mending.hole, mending.restored)
-            made.accepted.append(_accepted(found, mending.hole, lost=left, offsets=offsets))
+            made.accepted.append(acceptance_of(found, mending.hole, lost=left, offsets=offsets))
             return
         reason = mending.reason or "its file is gone, and the log doesn't have these records any more"
         made.mended.append(
@@ -241,7 +241,7 @@ class RefillJob:
         )
 
 
-def _accepted(
+def acceptance_of(
     found: Found, hole: Hole, *, erased: int = 0, lost: int = 0, offsets: tuple[tuple[int, int], ...] | None = None
 ) -> Acceptance:
     range_ = found.expected[hole.range_id]

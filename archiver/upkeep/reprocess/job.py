@@ -136,7 +136,7 @@ class Reprocess:
                 key_envelope=schemas.key_envelope,
                 value_envelope=schemas.value_envelope,
                 raw_versions=_raw_versions(assignment),
-                lossy_versions=_lossy_versions(assignment),
+                lossy_versions=lossy_versions_of(assignment),
             ),
             self._wanted,
             work,
@@ -175,7 +175,7 @@ def _raw_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
     }
 
 
-def _lossy_versions(assignment: Assignment) -> dict[str, frozenset[int]]:
+def lossy_versions_of(assignment: Assignment) -> dict[str, frozenset[int]]:
     rows = {version.version: row_mapping_from_text(version.mapping) for version in assignment.state.versions}
     today, raw = assignment.row, _raw_versions(assignment)
     key = {version for version, row in rows.items() if row.key.column_ids - today.key.column_ids}

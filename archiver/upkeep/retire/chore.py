@@ -21,14 +21,18 @@ _LOG = logging.getLogger(__name__)
 
 
 def retirement(
-    config: Config, observer: ExpireObserver = ignore, *, latest: Callable[[], Config] | None = None
+    config: Config,
+    observer: ExpireObserver = ignore,
+    *,
+    latest: Callable[[], Config] | None = None,
+    job_of: Callable[..., Expire] = Expire,
 ) -> Chore:
     """`latest` reloads the configuration for each turn, so that a new `hold` applies."""
     memory = JournalMemory()
 
     def run(turn: ChoreTurn) -> ChoreOutcome:
         name = turn.topic.topic
-        job = Expire(
+        job = job_of(
             latest() if latest else config,
             (name,),
             observer,

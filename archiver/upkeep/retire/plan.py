@@ -189,6 +189,7 @@ def in_batches(
     *,
     first_offsets: Mapping[int, int],
     known: Mapping[int, int],
+    size: int = BATCH,
 ) -> Iterator[Batch]:
     """Yield commits, oldest first. A component with a range above a later one waits for it.
 
@@ -196,8 +197,8 @@ def in_batches(
     """
     ordered = sorted(going, key=_place)
     waiting: list[Component] = []
-    for start in range(0, len(ordered), BATCH) if ordered else range(1 if edges else 0):
-        batch, later = [*waiting, *ordered[start : start + BATCH]], ordered[start + BATCH :]
+    for start in range(0, len(ordered), size) if ordered else range(1 if edges else 0):
+        batch, later = [*waiting, *ordered[start : start + size]], ordered[start + size :]
         waiting = []
         reached = reached_before(first_offsets, (*later, *edges) if later else ())
         while True:

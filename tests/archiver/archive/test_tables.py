@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyiceberg.exceptions import NoSuchTableError
@@ -36,24 +36,22 @@ class Catalog:
     def close(self) -> None: ...
 
 
-def topics(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    monkeypatch.setattr(CatalogTables, "_connect", lambda _: catalog)
-    return CatalogTables(CONFIG).topics()
+def tables(catalog: Catalog) -> CatalogTables:
+    return CatalogTables(CONFIG, connect=cast("Any", lambda *_, **__: catalog))
 
 
-def test_a_table_that_is_dropped_after_the_listing_is_no_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_is_dropped_after_the_listing_is_no_topic() -> None:
     catalog = Catalog("orders", "archiver_check", "users", dropped=frozenset({"archiver_check"}))
-    assert topics(catalog, monkeypatch) == ("orders", "users")
+    assert tables(catalog).topics() == ("orders", "users")
 
 
-def test_a_table_that_is_still_listed_but_not_found_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_that_is_still_listed_but_not_found_is_an_error() -> None:
     """Its metadata may be lost: the topic must not vanish silently."""
     with pytest.raises(CatalogRefused, match=r"kafka\.users"):
-        topics(Catalog("orders", "users", lost=frozenset({"users"})), monkeypatch)
+        tables(Catalog("orders", "users", lost=frozenset({"users"}))).topics()
 
 
-def test_tables_of_known_topics_are_listed_without_loading_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_of_known_topics_are_listed_without_loading_them() -> None:
     catalog = Catalog("orders", "users", lost=frozenset({"orders"}))
-    monkeypatch.setattr(CatalogTables, "_connect", lambda _: catalog)
-    assert CatalogTables(CONFIG).topics(("orders", "dropped")) == ("orders", "users")
-    assert CatalogTables(CONFIG).names() == {"kafka.orders", "kafka.users"}
+    assert tables(catalog).topics(("orders", "dropped")) == ("orders", "users")
+    assert tables(catalog).names() == {"kafka.orders", "kafka.users"}

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from archiver.cli.app import app
 from archiver.cli.consent import TerminalConsent, deed
-from archiver.cli.groups import _asked, agree
-from archiver.cli.kept_groups import _described
+from archiver.cli.groups import agree, groups_of_cluster
+from archiver.cli.kept_groups import described_group
 from archiver.errors import BrokerUnavailable, ConsentMissing
 from archiver.kafka.groups import Described, Progress
 from catalog.model import PartitionOffset
@@ -50,11 +50,11 @@ def test_a_server_that_is_not_there_is_named(tmp_path: object) -> None:
 def test_server_that_does_not_run_is_named(tmp_path: Path) -> None:
     config = tmp_path / "archiver.toml"
     config.write_text("\n".join(line for line in GUARDED.splitlines() if "sasl" not in line))
-    with pytest.raises(BrokerUnavailable) as caught, _asked(config, None, None):
+    with pytest.raises(BrokerUnavailable) as caught, groups_of_cluster(config, None, None):
         raise BrokerUnavailable("No broker answers: Local: Timed out")
     assert caught.value.message == "No broker answers: Local: Timed out. Start it with `archiver serve kafka`"
     assert "server" in caught.value.context
-    with pytest.raises(BrokerUnavailable) as caught, _asked(config, "127.0.0.1:1", None):
+    with pytest.raises(BrokerUnavailable) as caught, groups_of_cluster(config, "127.0.0.1:1", None):
         raise BrokerUnavailable("No broker answers: Local: Timed out")
     assert "archiver serve kafka" not in caught.value.message
 
@@ -116,5 +116,5 @@ def test_groups_of_a_server_with_a_login_come_from_the_registry(tmp_path: Path) 
 
 def test_kept_groups_have_offsets_and_no_members() -> None:
     offsets = {("orders", 0): GroupOffset(topic_id=UUID(int=1), offset=5)}
-    group = _described("readers", offsets, {"orders": {0: PartitionOffset(next_offset=12)}})
+    group = described_group("readers", offsets, {"orders": {0: PartitionOffset(next_offset=12)}})
     assert (group.members, group.state, [progress.lag for progress in group.progress]) == ((), "unknown", [7])

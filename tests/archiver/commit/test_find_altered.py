@@ -14,19 +14,20 @@ import pytest
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update import RemoveSnapshotsUpdate, update_table_metadata
 
-from archiver.commit import compare_rows as comparing
-from archiver.commit import find_altered as judged
+from archiver.archive.records import KAFKA_IDS
 from archiver.commit.check_rows import check_rows, renew_check
 from archiver.commit.compare_rows import Allowance, compare_rows
 from archiver.commit.overlaps import RowBounds, overlapping
 from archiver.commit.table_rows import TableRows
-from archiver.storage.formats import FORMATS
+from archiver.storage.formats import FORMATS, SegmentFormats
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.offset_range import OffsetRange
 from catalog.ranges.holes import Checked, ExpectedFile, ExpectedRange
 from tests.support.archive.lake import TOPIC, Lake
 from tests.support.archive.noted import Noted
+from tests.support.catalog.manifest_lists import ManifestLists
 from tests.support.storage.parquet_pages import page_headers, without_page
+from tests.support.storage.watched_format import watched_formats
 
 RANGES = ((0, 0, 100), (0, 100, 200), (1, 0, 50), (1, 50, 60))
 
@@ -67,12 +68,12 @@ def registry(expected: list[ExpectedRange], archive: Any) -> Noted:
     return Noted(expected, archive.rows)
 
 
-def look(lake: Lake, registry: Any, *, is_back: bool = False) -> Checked:
-    return check_rows(TOPIC, table_of(lake), registry, lambda: table_of(lake), is_back=is_back)
+def look(lake: Lake, registry: Any, *, is_back: bool = False, formats: SegmentFormats = FORMATS) -> Checked:
+    return check_rows(TOPIC, table_of(lake), registry, lambda: table_of(lake), is_back=is_back, formats=formats)
 
 
-def compare(lake: Lake, registry: Any, **allowance: Any) -> Checked | None:
-    return compare_rows(TOPIC, registry, lambda: table_of(lake), Allowance(**allowance))
+def compare(lake: Lake, registry: Any, formats: SegmentFormats = FORMATS, **allowance: Any) -> Checked | None:
+    return compare_rows(TOPIC, registry, lambda: table_of(lake), Allowance(**allowance), formats=formats)
 
 
 def altered(lake: Lake, registry: Any) -> list[str]:
@@ -93,19 +94,26 @@ def by_offset(table: pa.Table) -> pa.Table:
     return table.take(pc.sort_indices(pc.struct_field(table["kafka"], "offset")))
 
 
-def without_digests(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise AssertionError("data files are read")
-
-    monkeypatch.setattr(TableRows, "digests", refuse)
+def refuse(path: str) -> None:
+    raise AssertionError(f"data files are read: {path}")
 
 
-def test_nothing_is_read_where_only_the_archiver_wrote(
-    lake: Lake, registry: Noted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(judged, "TableRows", None)
-    without_digests(monkeypatch)
-    assert altered(lake, registry) == []
+READING_NOTHING = watched_formats(opens=refuse)
+
+
+def refuse_values(field_ids: frozenset[int] | None) -> None:
+    assert field_ids is not None
+    assert field_ids <= KAFKA_IDS, "records are read"
+
+
+READING_OFFSETS = watched_formats(reads=refuse_values)
+
+
+def test_nothing_is_read_where_only_the_archiver_wrote(lake: Lake, registry: Noted) -> None:
+    lake.io = ManifestLists()
+    look(lake, registry, formats=READING_NOTHING)
+    compare(lake, registry, READING_NOTHING)
+    assert registry.last_checked(TOPIC).altered == ()
 
 
 def test_files_merged_by_others_hold_the_archived_records(lake: Lake, registry: Noted) -> None:
@@ -167,48 +175,39 @@ def test_rows_that_cannot_be_read_back_are_told(lake: Lake, registry: Noted) -> 
     assert {"1-0", "1-50"} <= set(altered(lake, registry))
 
 
-def test_the_first_look_reads_no_records_and_says_how_many_wait(
-    lake: Lake, registry: Noted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_first_look_reads_no_records_and_says_how_many_wait(lake: Lake, registry: Noted) -> None:
     look(lake, registry)
     lake.rewrite(lambda table: with_other_values(table, 0, 107))
-    without_digests(monkeypatch)
-    checked = look(lake, registry)
+    checked = look(lake, registry, formats=READING_OFFSETS)
     assert (checked.altered, checked.uncompared_rows) == ((), 260)
     assert checked.uncompared == (OffsetRange(0, 0, 199), OffsetRange(1, 0, 59))
-    assert look(lake, registry) == checked
+    assert look(lake, registry, formats=READING_OFFSETS) == checked
 
 
 def test_capped_comparison_continues_in_the_next_run(lake: Lake, registry: Noted) -> None:
     lake.rewrite(lambda table: with_other_values(with_other_values(table, 0, 107), 1, 55))
     look(lake, registry)
     left = []
-    monkey = pytest.MonkeyPatch()
-    with monkey.context() as patched:
-        patched.setattr(comparing, "WINDOW_ROWS", 100)
-        for _ in range(3):
-            checked = compare(lake, registry, rows=1)
-            assert checked is not None
-            left.append((checked.uncompared_rows, [range_.range_id for range_ in checked.altered]))
-        assert compare(lake, registry, rows=1) is None
+    for _ in range(3):
+        checked = compare(lake, registry, rows=1, window_rows=100)
+        assert checked is not None
+        left.append((checked.uncompared_rows, [range_.range_id for range_ in checked.altered]))
+    assert compare(lake, registry, rows=1, window_rows=100) is None
     assert left == [(160, []), (60, ["0-100"]), (0, ["0-100", "1-50"])]
 
 
-def test_a_kill_loses_one_window(lake: Lake, registry: Noted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_loses_one_window(lake: Lake, registry: Noted) -> None:
     lake.rewrite(lambda table: with_other_values(table, 0, 7))
     look(lake, registry)
-    monkeypatch.setattr(comparing, "WINDOW_ROWS", 100)
-    real, calls = TableRows.digests, []
+    opened: list[str] = []
 
-    def dying(self: TableRows, ranges: Any) -> Any:
-        calls.append(ranges)
-        if len(calls) == 2:
+    def die(path: str) -> None:
+        opened.append(path)
+        if len(opened) == 2:
             raise KeyboardInterrupt
-        return real(self, ranges)
 
-    monkeypatch.setattr(TableRows, "digests", dying)
     with pytest.raises(KeyboardInterrupt):
-        compare(lake, registry)
+        compare(lake, registry, watched_formats(opens=die), window_rows=100)
     checked = look(lake, registry)
     assert ([range_.range_id for range_ in checked.altered], checked.uncompared_rows) == (["0-0"], 160)
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from archiver.commit import find_holes as missing_rows
 from archiver.commit.find_holes import look_again, search
 from archiver.commit.known_rows import named
 from archiver.commit.table_rows import TableRows
@@ -21,6 +20,7 @@ from catalog.ranges.holes import ExpectedFile, ExpectedRange
 from catalog.registry import Registry
 from tests.support.archive.lake import TOPIC, Lake
 from tests.support.archive.noted import Noted
+from tests.support.catalog.manifest_lists import ManifestLists
 
 RANGES = ((0, 0, 100), (1, 0, 50), (0, 100, 200), (0, 205, 300), (1, 50, 60))
 
@@ -68,10 +68,8 @@ def partitions(table: pa.Table) -> Any:
     return pc.struct_field(table["kafka"], "partition")
 
 
-def test_a_table_that_only_we_wrote_is_whole_by_its_numbers(
-    lake: Lake, expected: list[ExpectedRange], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(missing_rows, "TableRows", None)
+def test_a_table_that_only_we_wrote_is_whole_by_its_numbers(lake: Lake, expected: list[ExpectedRange]) -> None:
+    lake.io = ManifestLists()
     assert missing(lake, expected) == []
 
 
@@ -119,13 +117,10 @@ def test_what_was_accepted_is_not_missing(lake: Lake, expected: list[ExpectedRan
     assert missing(lake, accepted) == []
 
 
-def test_ranges_are_counted_in_parts(
-    lake: Lake, expected: list[ExpectedRange], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ranges_are_counted_in_parts(lake: Lake, expected: list[ExpectedRange]) -> None:
     lake.rewrite(lambda table: table.filter(pc.greater(offsets(table), 130)))
     whole = missing(lake, expected)
-    monkeypatch.setattr(missing_rows, "WINDOW_ROWS", 1)
-    assert missing(lake, expected) == whole != []
+    assert missing(lake, expected, window_rows=1) == whole != []
 
 
 def test_holes_are_named_by_partition(lake: Lake, expected: list[ExpectedRange]) -> None:

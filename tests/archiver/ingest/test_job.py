@@ -102,8 +102,8 @@ def test_signing_key_is_read_first_and_kept_for_the_run(tmp_path: Path) -> None:
     path.write_text(CONFIG + f'[audit]\nsigning_key = "{key}"\n[topics.orders]\n')
     job = ArchiveJob(load_config(path, {}), engine=cast("Any", None))
     with pytest.raises(ConfigError, match=r"audit\.signing_key"):
-        job._check()
+        job.check()
     made = SigningKey.generate(key, tmp_path / "public.pem")
-    job._check()
+    job.check()
     key.unlink()
     assert load_key(key).id == made.id, "what becomes of the file during a run stops no topic"

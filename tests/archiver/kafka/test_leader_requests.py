@@ -52,7 +52,7 @@ def metadata(cluster: FakeCluster, request: Any, leaders: dict[tuple[str, int], 
         ]
         for name, count in TOPICS.items()
     }
-    answer = FakeCluster._metadata(cluster, request)
+    answer = FakeCluster.metadata(cluster, request)
     answer.topics = [
         topic(
             error_code=0 if asked.name in partitions else NO_SUCH_TOPIC,

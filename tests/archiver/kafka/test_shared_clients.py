@@ -49,7 +49,7 @@ def test_their_topics_are_asked_about_at_once(cluster: FakeCluster) -> None:
 
     def metadata(broker: int, request: Any) -> Any:
         asked.append([topic.name for topic in request.topics])
-        return cluster._metadata(request)
+        return cluster.metadata(request)
 
     cluster.answers[MetadataRequest] = metadata
     other_options = cluster.options | {"client.id": "other"}
@@ -64,7 +64,7 @@ def test_their_topics_are_asked_about_at_once(cluster: FakeCluster) -> None:
 
 def test_range_requests_metadata_if_none_is_shared(cluster: FakeCluster) -> None:
     def metadata(broker: int, request: Any) -> Any:
-        response = cluster._metadata(request)
+        response = cluster.metadata(request)
         if len(cluster.asked_for(MetadataRequest)) == 1:
             response.brokers = []  # of a broker that has just started
         return response

@@ -11,7 +11,7 @@ import pytest
 
 from archiver.local import ports, state
 from archiver.local.part import PartContext
-from archiver.local.seaweedfs import SeaweedFS, _has_volumes
+from archiver.local.seaweedfs import SeaweedFS, has_volumes
 
 
 def bound(path: Path) -> socket.socket:
@@ -58,4 +58,4 @@ def test_nothing_to_remove_before_ports_are_known(tmp_path: Path):
     ],
 )
 def test_it_is_ready_only_once_its_volumes_are_known(status: bytes | None, expected: bool):
-    assert _has_volumes(status) is expected
+    assert has_volumes(status) is expected

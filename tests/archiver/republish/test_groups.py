@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from archiver.kafka.group_offsets import CommittedOffset
-from archiver.republish import groups
 from archiver.republish.groups import GroupTranslation
 from archiver.republish.offset_runs import Runs
 from archiver.republish.progress_log import Begun, Course, Entry, MovedUpTo
@@ -61,9 +60,7 @@ class World:
         self.committed.update(offsets)
 
 
-def carried(world: World, monkeypatch: pytest.MonkeyPatch) -> GroupReport:
-    monkeypatch.setattr(groups, "committed_offsets", world.offsets)
-    monkeypatch.setattr(groups, "log_reader", lambda *_: world.read)
+def carried(world: World) -> GroupReport:
     anything: Any = world
     log: Any = SimpleNamespace(entries=world.log_entries)
     translation = GroupTranslation(
@@ -74,6 +71,8 @@ def carried(world: World, monkeypatch: pytest.MonkeyPatch) -> GroupReport:
         destination_brokers=anything,
         target="copy",
         partitions=(0,),
+        committed=world.offsets,
+        reader=lambda *_: world.read,
     )
     (report,) = translation.run(("g",), log)
     assert report.problem is None
@@ -88,28 +87,28 @@ def appended(**more: Any) -> World:
     return World([BEGUN, moved(5_000)], end=5_101, others=range(5_000), source=40, **more)
 
 
-def test_a_group_new_to_the_target_goes_on_at_its_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_new_to_the_target_goes_on_at_its_record() -> None:
     world = appended()
-    assert carried(world, monkeypatch).moved == {0: 5_040}
+    assert carried(world).moved == {0: 5_040}
     assert world.committed == {0: CommittedOffset(offset=5_040, metadata="m")}
 
 
-def test_a_group_that_still_reads_others_records_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_still_reads_others_records_stays_there() -> None:
     world = appended(target=3_000)
-    report = carried(world, monkeypatch)
+    report = carried(world)
     assert (report.behind, report.moved, world.committed) == ((0,), {}, {})
     assert not report.succeeded
 
 
 @pytest.mark.parametrize("target", [5_000, 5_039])
-def test_a_group_that_has_read_them_goes_on(monkeypatch: pytest.MonkeyPatch, target: int) -> None:
-    report = carried(appended(target=target), monkeypatch)
+def test_a_group_that_has_read_them_goes_on(target: int) -> None:
+    report = carried(appended(target=target))
     assert (report.moved, report.succeeded) == ({0: 5_040}, True)
 
 
-def test_a_group_that_is_further_stays_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_group_that_is_further_stays_there() -> None:
     world = appended(target=5_041)
-    assert carried(world, monkeypatch).ahead == (0,)
+    assert carried(world).ahead == (0,)
     assert not world.committed
 
 
@@ -117,14 +116,14 @@ def test_aborted_or_deleted_first_records_block_no_group(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     aborted = World([BEGUN, moved(50)], end=151, source=40, target=0)
-    assert carried(aborted, monkeypatch).moved == {0: 90}
-    assert carried(appended(target=3_000, earliest=5_000), monkeypatch).moved == {0: 5_040}
+    assert carried(aborted).moved == {0: 90}
+    assert carried(appended(target=3_000, earliest=5_000)).moved == {0: 5_040}
 
 
-def test_where_nothing_was_moved_a_group_goes_on_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_nothing_was_moved_a_group_goes_on_at_the_end() -> None:
     nothing = MovedUpTo(partition=0, sequence=1, next_offset=100, runs=Runs.joined([]))
     world = World([BEGUN, nothing], end=5_000, others=range(5_000), source=40)
-    assert carried(world, monkeypatch).moved == {0: 5_000}
+    assert carried(world).moved == {0: 5_000}
     assert world.asked == ["latest_stable", "entries"]
     world.target = 3_000
-    assert carried(world, monkeypatch).behind == (0,)
+    assert carried(world).behind == (0,)

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import pytest
 
-from archiver.rewrite import rounds
 from archiver.rewrite.rounds import ROUNDS, commit_batches, in_rounds
 from catalog.errors import CatalogUnreachable
 from catalog.iceberg.rewrite_commit import Displaced, Rewritten
@@ -35,7 +34,7 @@ def test_work_that_is_always_outrun_can_be_tried_later() -> None:
 
 
 @pytest.mark.parametrize("displaced", [None, "b"])
-def test_batches_are_planned_on_the_table_as_it_is(monkeypatch: pytest.MonkeyPatch, displaced: str | None) -> None:
+def test_batches_are_planned_on_the_table_as_it_is(displaced: str | None) -> None:
     loads: list[int] = []
 
     def reload(_: object) -> int:
@@ -45,7 +44,6 @@ def test_batches_are_planned_on_the_table_as_it_is(monkeypatch: pytest.MonkeyPat
     def put(work: object, table: int, rewrite: Any, known: object) -> Rewritten | Displaced:
         return Displaced(paths=()) if rewrite == (displaced, table) else Rewritten(commit_id="c", snapshot_id=table)
 
-    monkeypatch.setattr(rounds, "put_in_place", put)
     landed: list[tuple[str, Any]] = []
     done = commit_batches(
         cast("Any", SimpleNamespace(catalog=SimpleNamespace(reload=reload))),
@@ -54,6 +52,7 @@ def test_batches_are_planned_on_the_table_as_it_is(monkeypatch: pytest.MonkeyPat
         known={},
         plan=lambda batch, table: None if batch == "empty" else cast("Any", (batch, table)),
         landed=lambda batch, rewrite: landed.append((batch, rewrite)),
+        put=put,
     )
     if displaced:
         assert (done, landed) == (False, [("a", ("a", 1))])

@@ -10,6 +10,7 @@ import pytest
 from archiver.rewrite.upload_claims import RENEW_SECONDS, UploadClaims
 from catalog.errors import RegistryUnreachable
 from tests.support.catalog.memory import TOPIC
+from tests.support.timing.virtual_loop import ManualClock
 
 
 @dataclass
@@ -40,19 +41,9 @@ class Registry:
         self.forgotten.append(names)
 
 
-@dataclass
-class Clock:
-    now: float = 0.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    made = Clock()
-    monkeypatch.setattr("archiver.rewrite.upload_claims.time", made)
-    return made
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture
@@ -60,8 +51,8 @@ def registry() -> Registry:
     return Registry()
 
 
-def test_a_file_is_claimed_by_name_and_once(registry: Registry, clock: Clock) -> None:
-    with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+def test_a_file_is_claimed_by_name_and_once(registry: Registry, clock: ManualClock) -> None:
+    with UploadClaims.of_run(cast("Any", registry), TOPIC, clock=clock) as claims:
         claims.keep("s3://bucket/data/b.parquet", "s3://bucket/data/a.parquet")
         claims.keep("s3a://bucket/data/a.parquet")
         claims.keep()
@@ -69,36 +60,36 @@ def test_a_file_is_claimed_by_name_and_once(registry: Registry, clock: Clock) ->
     assert registry.forgotten == [["a.parquet", "b.parquet"]]
 
 
-def test_all_claims_are_renewed_when_they_are_due(registry: Registry, clock: Clock) -> None:
-    with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+def test_all_claims_are_renewed_when_they_are_due(registry: Registry, clock: ManualClock) -> None:
+    with UploadClaims.of_run(cast("Any", registry), TOPIC, clock=clock) as claims:
         claims.keep("a")
         for clock.now in (RENEW_SECONDS - 1, RENEW_SECONDS, RENEW_SECONDS + 1, 2 * RENEW_SECONDS):
             claims.keep("b")
     assert registry.renewed == [["a"], ["b"], ["a", "b"], ["a", "b"]]
 
 
-def test_a_run_that_uploads_nothing_asks_nothing(registry: Registry, clock: Clock) -> None:
-    with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+def test_a_run_that_uploads_nothing_asks_nothing(registry: Registry, clock: ManualClock) -> None:
+    with UploadClaims.of_run(cast("Any", registry), TOPIC, clock=clock) as claims:
         clock.now = 2 * RENEW_SECONDS
         claims.keep()
     assert (registry.renewed, registry.forgotten) == ([], [])
 
 
-def test_a_run_is_noted_while_it_goes_on(registry: Registry, clock: Clock) -> None:
-    with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+def test_a_run_is_noted_while_it_goes_on(registry: Registry, clock: ManualClock) -> None:
+    with UploadClaims.of_run(cast("Any", registry), TOPIC, clock=clock) as claims:
         assert len(registry.runs) == 1
         for clock.now in (RENEW_SECONDS - 1, RENEW_SECONDS):
             claims.keep()
         assert registry.runs == registry.runs[:1] * 2
     assert registry.runs == []
-    with UploadClaims.of_run(cast("Any", registry), TOPIC, is_noted=False):
+    with UploadClaims.of_run(cast("Any", registry), TOPIC, is_noted=False, clock=clock):
         assert registry.runs == []
 
 
 @pytest.mark.parametrize("is_away", [False, True])
-def test_claims_are_forgotten_after_a_failure(registry: Registry, clock: Clock, *, is_away: bool) -> None:
+def test_claims_are_forgotten_after_a_failure(registry: Registry, clock: ManualClock, *, is_away: bool) -> None:
     def fail() -> None:
-        with UploadClaims.of_run(cast("Any", registry), TOPIC) as claims:
+        with UploadClaims.of_run(cast("Any", registry), TOPIC, clock=clock) as claims:
             claims.keep("a")
             raise ValueError("failed")
 

@@ -88,13 +88,11 @@ def test_what_a_run_could_not_do_is_why_it_is_not_ready(samples: dict[tuple[str,
     assert report.reasons[0].startswith("orders-1: DataLoss: Records were deleted")
 
 
-def test_metrics_that_fail_make_health_fail_and_not_the_job(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_that_fail_make_health_fail_and_not_the_job(caplog: pytest.LogCaptureFixture) -> None:
     now = 0.0
     health = Health(stalled_after=60, clock=lambda: now)
     instruments = Instruments()
-    monkeypatch.setattr(instruments.waves, "inc", fail)
+    instruments.waves.inc = fail  # type: ignore[method-assign]
     events: list[JobEvent] = []
     play(all_of(Metering(instruments, health), events.append))
     assert len(events) == len(list(run()))

@@ -10,7 +10,7 @@ import pytest
 
 from archiver.archive.topic_archive import TopicArchive
 from archiver.records.selection import AtTime
-from archiver.upkeep.holds import _end, _start
+from archiver.upkeep.holds import end_of, start_of
 
 TIME = 1_000
 
@@ -46,10 +46,10 @@ class Archived:
     ],
 )
 def test_time_end_is_open_until_a_younger_record(archived: Archived, end: int | None) -> None:
-    assert _end(cast("TopicArchive", archived), 0, AtTime(TIME)) == end
+    assert end_of(cast("TopicArchive", archived), 0, AtTime(TIME)) == end
 
 
 def test_unarchived_start_time_is_the_archive_end() -> None:
     archived = cast("TopicArchive", Archived((0, 1), end=3))
-    assert _start(archived, 0, AtTime(TIME)) == 3
-    assert _start(archived, 0, AtTime(1)) == 0
+    assert start_of(archived, 0, AtTime(TIME)) == 3
+    assert start_of(archived, 0, AtTime(1)) == 0

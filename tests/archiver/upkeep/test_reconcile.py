@@ -12,11 +12,10 @@ from typing import Any, cast
 import pytest
 
 from archiver.cli import reconcile as command
-from archiver.config import Config
 from archiver.errors import ObjectMissing
 from archiver.storage.journal import TableJournal
 from archiver.upkeep import reconcile as reconciling
-from archiver.upkeep.reconcile import reconcile
+from archiver.upkeep.reconcile import ReconciledTopic, reconcile_topic
 from catalog.errors import PartitionAhead
 from catalog.model import TranslatedRange
 from tests.support.catalog.memory import TOPIC, MemoryCatalog, change
@@ -28,12 +27,6 @@ class Topic:
     memory: MemoryCatalog
     files: StagedRanges = field(default_factory=StagedRanges)
     gone: tuple[TranslatedRange, ...] = ()
-
-    def __enter__(self) -> Any:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     @contextmanager
     def lease(self, _: Any) -> Iterator[bool]:
@@ -82,24 +75,17 @@ def topic(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Topic:
     made.gone = (staged.stage(tmp_path, 7, 5),)
     (tmp_path / f"{made.gone[0].id}.parquet").unlink()
 
-    @contextmanager
-    def catalog(_: Any) -> Iterator[CatalogOfOne]:
-        yield CatalogOfOne(memory, memory.apply)
-
-    monkeypatch.setattr(reconciling, "Registry", lambda _: made)
-    monkeypatch.setattr(reconciling, "TableCatalog", catalog)
-    monkeypatch.setattr(reconciling, "Journal", type("Journal", (), {"of": staticmethod(lambda _: made)}))
-    monkeypatch.setattr(reconciling, "known_topics", lambda *_: (TOPIC,))
     monkeypatch.setattr(reconciling, "newest_columns", lambda *_: change())
     return made
 
 
-def config() -> Config:
-    return cast("Config", type("C", (), {"registry": type("R", (), {"dsn": ""}), "catalog": {}}))
+def reconciled(topic: Topic) -> ReconciledTopic:
+    servers = cast("Any", topic)
+    return reconcile_topic(TOPIC, servers, servers, cast("Any", CatalogOfOne(topic.memory, topic.memory.apply)))
 
 
 def test_every_partition_ahead_is_named_and_so_are_missing_files(topic: Topic) -> None:
-    (done,) = reconcile(config())
+    done = reconciled(topic)
     assert (done.landed, done.waiting) == (1, 2)
     assert [type(error) for error in done.errors] == [PartitionAhead, PartitionAhead, ObjectMissing]
     assert [error.context.get("partition") for error in done.errors] == [1, 2, None]
@@ -108,7 +94,7 @@ def test_every_partition_ahead_is_named_and_so_are_missing_files(topic: Topic) -
 
 
 def test_machines_are_told_all_of_them(topic: Topic, capsys: pytest.CaptureFixture[str]) -> None:
-    (done,) = reconcile(config())
-    command._write(done)
+    done = reconciled(topic)
+    command.write_reconciled(done)
     document = json.loads(capsys.readouterr().out)
     assert [error["kind"] for error in document["errors"]] == ["PartitionAhead", "PartitionAhead", "ObjectMissing"]

@@ -16,6 +16,7 @@ from pyiceberg.exceptions import (
     TooManyRequestsError,
     UnauthorizedError,
 )
+from pyiceberg.table import Transaction
 from pyiceberg.table.update import SetPropertiesUpdate, SetSnapshotRefUpdate
 from pyiceberg.types import LongType, NestedField
 
@@ -37,6 +38,7 @@ from catalog.iceberg.offsets import encode_offsets
 from catalog.iceberg.schema_change import SchemaChange
 from catalog.model import PartitionOffset, TranslatedRange, new_id
 from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, span
+from tests.support.catalog.table_changes import updates_of
 
 
 @pytest.fixture
@@ -377,11 +379,10 @@ def test_columns_that_come_back_reuse_their_schema(catalog: MemoryCatalog):
 
 
 def test_a_new_column_never_takes_an_id_that_others_gave(catalog: MemoryCatalog):
-    with catalog.load().iceberg.transaction() as transaction:
-        transaction._autocommit = False
+    def add_column(transaction: Transaction) -> None:
         transaction.update_schema().add_column(("val", "theirs"), NOTE.field_type).commit()
-        catalog.change(*transaction._updates)
-        transaction._updates = ()
+
+    catalog.change(*updates_of(catalog.load().iceberg, add_column))
     assert catalog.load().last_column_id == 102
     with pytest.raises(SchemaConflict, match="102"):
         run(catalog, span(0, 0, 10), schema_change=change(ID, NOTE, version=2))

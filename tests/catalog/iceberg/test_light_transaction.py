@@ -9,7 +9,6 @@ import pytest
 from pyiceberg.table import Transaction
 from pyiceberg.table import update as updates
 
-from catalog.iceberg import append
 from catalog.iceberg.append import prepare
 from catalog.model import new_id
 from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, change, span
@@ -47,8 +46,7 @@ def test_it_sends_what_pyicebergs_own_would(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("pyiceberg.table.update_table_metadata", counted)
     light = prepare(table, ranges, change=wider, commit_id=commit_id)
     light_copies = len(copies)
-    monkeypatch.setattr(append, "LightTransaction", Transaction)
-    theirs = prepare(table, ranges, change=wider, commit_id=commit_id)
+    theirs = prepare(table, ranges, change=wider, commit_id=commit_id, begin=Transaction)
 
     assert of_one_making(light) == of_one_making(theirs)
     assert light_copies <= 5 < len(copies) - light_copies
@@ -60,9 +58,7 @@ def test_an_append_whose_columns_stay_copies_nothing(tmp_path: Path, monkeypatch
     catalog.apply(prepare(catalog.load(), [span(0, 0, 10)], change=None, commit_id=new_id()))
     table, ranges, commit_id = catalog.load(), [span(0, 10, 20)], new_id()
     before = table.iceberg.metadata.model_dump_json()
-    monkeypatch.setattr(append, "LightTransaction", Transaction)
-    theirs = prepare(table, ranges, change=None, commit_id=commit_id)
-    monkeypatch.undo()
+    theirs = prepare(table, ranges, change=None, commit_id=commit_id, begin=Transaction)
 
     monkeypatch.setattr("pyiceberg.table.update_table_metadata", pytest.fail)
     light = prepare(table, ranges, change=None, commit_id=commit_id)

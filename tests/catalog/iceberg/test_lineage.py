@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from pyiceberg.schema import assign_fresh_schema_ids
-from pyiceberg.table import Transaction
 from pyiceberg.table.snapshots import Operation, Summary
 from pyiceberg.table.update import (
     AddSchemaUpdate,
@@ -27,6 +26,7 @@ from catalog.iceberg.settle import Landed, settle
 from catalog.model import TranslatedRange, new_id
 from catalog.ranges.spans import uncovered
 from tests.support.catalog.memory import ID, NOTE, MemoryCatalog, file, schema, span
+from tests.support.catalog.table_changes import updates_of
 
 AT_ONCE = Backoff(pause=lambda _: None)
 
@@ -44,9 +44,10 @@ def append(catalog: MemoryCatalog, *ranges: TranslatedRange) -> None:
 
 
 def foreign_append(catalog: MemoryCatalog) -> None:
-    transaction = Transaction(catalog.load().iceberg, autocommit=False)
-    transaction.update_snapshot().fast_append().commit()
-    catalog.change(*transaction._updates)
+    updates = updates_of(
+        catalog.load().iceberg, lambda transaction: transaction.update_snapshot().fast_append().commit()
+    )
+    catalog.change(*updates)
 
 
 def set_main(catalog: MemoryCatalog, place: int) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.table import Transaction
 from pyiceberg.table.update import AddPartitionSpecUpdate, SetDefaultSpecUpdate
 from pyiceberg.table.update.spec import UpdateSpec
 from pyiceberg.transforms import BucketTransform, DayTransform, HourTransform, IdentityTransform, MonthTransform
@@ -25,6 +26,7 @@ from catalog.model import DataFileInfo, TranslatedRange, new_id
 from catalog.partitioning import PartitionTerm, PartitionTuple
 from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
 from tests.support.catalog.memory import MemoryCatalog, file, span
+from tests.support.catalog.table_changes import updates_of
 
 DAY = 20_000
 BY_DAY = PartitionTuple.of_time(DAY, "day(13)")
@@ -42,13 +44,12 @@ def lake(tmp_path: Path) -> MemoryCatalog:
 
 
 def repartition(lake: MemoryCatalog, change: Change) -> None:
-    with lake.load().iceberg.transaction() as transaction:
-        transaction._autocommit = False
+    def repartitioned(transaction: Transaction) -> None:
         update = UpdateSpec(transaction)
         change(update)
         update.commit()
-        lake.change(*transaction._updates)
-        transaction._updates = ()
+
+    lake.change(*updates_of(lake.load().iceberg, repartitioned))
 
 
 def by(column: str, transform: Any, name: str, *, instead_of: str = "ingest_day") -> Change:

@@ -179,7 +179,7 @@ def test_proxies_are_looked_up_once_per_server(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr("requests.sessions.get_environ_proxies", proxies_of)
     with answering(200, {"defaults": {}, "overrides": {}}) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
-        session = catalog._session
+        session = catalog.session
         for _ in range(3):
             session.get(f"{uri}/v1/config")
             with pytest.raises(requests.exceptions.ConnectionError):
@@ -245,14 +245,14 @@ def test_who_knows_a_table_asks_again_after_a_passing_error(tmp_path: Path, fail
     answer = {"metadata-location": "s3://lake/v1.metadata.json", "metadata": metadata, "defaults": {}, "overrides": {}}
     with answering(200, answer) as uri, connect({"uri": uri}, timeout_seconds=3) as catalog:
         table = catalog.load_table("kafka.orders")
-        get, left = catalog._session.get, iter(range(failures))
+        get, left = catalog.session.get, iter(range(failures))
 
         def failing(place: str) -> requests.Response:
             response = get(place)
             response.status_code = 503 if next(left, None) is not None else 200
             return response
 
-        catalog._session.get = failing
+        catalog.session.get = failing
         if is_known and failures == 1:
             assert catalog.load_table("kafka.orders", table).metadata is table.metadata
         else:
@@ -271,15 +271,15 @@ def test_a_commit_is_sent_and_judged_as_pyiceberg_does_it(tmp_path: Path, status
     about = {"defaults": {}, "overrides": {}, "error": {"type": "x", "message": "no", "code": status}}
 
     def sent(catalog: Any, send: Any) -> Any:
-        post = catalog._session.post
+        post = catalog.session.post
         requests_of: list[Any] = []
-        catalog._session.post = lambda *given, **named: requests_of.append((given, named)) or post(*given, **named)
+        catalog.session.post = lambda *given, **named: requests_of.append((given, named)) or post(*given, **named)
         try:
             return send(table, (AssertTableUUID(uuid=table.metadata.table_uuid),), ()), requests_of
         except Exception as error:  # noqa: BLE001 - whatever pyiceberg makes of it
             return (type(error), str(error)), requests_of
         finally:
-            catalog._session.post = post
+            catalog.session.post = post
 
     with (
         answering(200, about | body) as uri,

@@ -68,5 +68,5 @@ def test_the_catalogs_answers_are_heard() -> None:
     with answering(200, {"defaults": {}, "overrides": {}}) as uri:
         catalog = connect({"uri": uri}, timeout_seconds=5.0)
     with catalog, answering(503, {}, headers={"Retry-After": "12"}) as busy:
-        catalog._session.get(busy)
+        catalog.session.get(busy)
         assert 10.0 < catalog.asked_pause.seconds() <= 12.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyiceberg.exceptions import (
@@ -19,7 +19,6 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import LongType, NestedField, TimestamptzType
 
 from catalog.errors import CatalogDenied, CatalogRefused, CatalogUnreachable, NotOurTable, TableMissing
-from catalog.iceberg import table_catalog
 from catalog.iceberg.commit import Backoff
 from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.repartition import changes_of, is_partitioned
@@ -46,15 +45,14 @@ NESTED = replace(TOPIC, table="lake.kafka.orders")
 
 
 @pytest.fixture
-def rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rest:
-    made = Rest(tmp_path)
-    monkeypatch.setattr(table_catalog, "connect", lambda *_, **__: made)
-    return made
+def rest(tmp_path: Path) -> Rest:
+    return Rest(tmp_path)
 
 
 @pytest.fixture
 def catalog(rest: Rest) -> TableCatalog:
-    return TableCatalog({"uri": "http://catalog"}, backoff=Backoff(attempts=3, pause=lambda _: None))
+    backoff = Backoff(attempts=3, pause=lambda _: None)
+    return TableCatalog({"uri": "http://catalog"}, backoff=backoff, connect=cast("Any", lambda *_, **__: rest))
 
 
 def test_missing_table_is_none_or_an_error(catalog: TableCatalog) -> None:
@@ -140,14 +138,12 @@ def test_a_catalog_that_says_it_made_the_table_must_have_it(catalog: TableCatalo
         catalog.ensure(TOPIC, change())
 
 
-def test_a_rival_that_makes_the_namespace_first_does_no_harm(
-    catalog: TableCatalog, rest: Rest, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rival_that_makes_the_namespace_first_does_no_harm(catalog: TableCatalog, rest: Rest) -> None:
     def late(namespace: tuple[str, ...]) -> None:
         rest.namespaces.add(namespace)
         raise NamespaceAlreadyExistsError(".".join(namespace))
 
-    monkeypatch.setattr(rest, "create_namespace", late)
+    rest.create_namespace = late  # type: ignore[method-assign]
     assert catalog.ensure(NESTED, change()).topic is NESTED
 
 
@@ -183,19 +179,18 @@ def test_recreated_table_gets_no_commit(catalog: TableCatalog, rest: Rest) -> No
     assert error.value.context["uuid"] == str(table.uuid)
 
 
-def test_a_catalog_may_be_away_at_first(rest: Rest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalog_may_be_away_at_first(rest: Rest) -> None:
     answers: list[Any] = [CatalogUnreachable("away"), CatalogUnreachable("away"), CatalogUnreachable("away"), rest]
 
-    def connect(*_: Any, **__: Any) -> Rest:
+    def connect(*_: Any, **__: Any) -> Any:
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return rest
 
-    monkeypatch.setattr(table_catalog, "connect", connect)
     with pytest.raises(CatalogUnreachable):
-        TableCatalog({"uri": "http://catalog"})
-    with TableCatalog({"uri": "http://catalog"}, may_be_away=True) as catalog:
+        TableCatalog({"uri": "http://catalog"}, connect=connect)
+    with TableCatalog({"uri": "http://catalog"}, may_be_away=True, connect=connect) as catalog:
         with pytest.raises(CatalogUnreachable):
             catalog.load(TOPIC)
         assert catalog.load(TOPIC) is None

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from catalog.journal_entries import JournaledSchema
 from catalog.model import VersionRecord
-from catalog.registry.ledger_rows import _columns, _entry
+from catalog.registry.ledger_rows import columns_of, entry_of
 from schema_mapping import LedgerState, assign
 from tests.support.schemas.fixed_width import FixedSchema
 
@@ -35,6 +35,6 @@ def test_the_journal_gives_it_back() -> None:
 
 
 def test_the_registry_gives_it_back_by_numbers_and_texts() -> None:
-    rows = [_columns(entry) for entry in FOUND.state.entries]
+    rows = [columns_of(entry) for entry in FOUND.state.entries]
     assert all(isinstance(step, int) for row in rows for step in row[1])  # type: ignore[attr-defined]
-    assert tuple(_entry(row) for row in rows) == FOUND.state.entries
+    assert tuple(entry_of(row) for row in rows) == FOUND.state.entries

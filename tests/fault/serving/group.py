@@ -40,17 +40,17 @@ class Group:
             "drain": str(folder / "drain"),
         }
         self._partitions = frozenset(range(partitions))
-        self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._paused: set[str] = set()
-        self._journals: dict[str, Journal] = {}
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+        self.paused: set[str] = set()
+        self.journals: dict[str, Journal] = {}
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self._running.values():
+        for process in self.running.values():
             process.kill()
-        for process in self._running.values():
+        for process in self.running.values():
             process.wait(LEAVE_S)
 
     def begin_at_zero(self) -> None:
@@ -66,46 +66,46 @@ class Group:
 
     @property
     def members(self) -> list[str]:
-        return sorted(self._running)
+        return sorted(self.running)
 
     def join(self) -> str:
-        name = f"member-{len(self._journals):04d}"
+        name = f"member-{len(self.journals):04d}"
         log = self._folder / f"{name}.jsonl"
-        self._journals[name] = Journal(log)
+        self.journals[name] = Journal(log)
         given = json.dumps({**self._options, "log": str(log)})
         with (self._folder / f"{name}.err").open("wb") as errors:
-            self._running[name] = subprocess.Popen([sys.executable, str(MEMBER), given], stderr=errors)
+            self.running[name] = subprocess.Popen([sys.executable, str(MEMBER), given], stderr=errors)
         return name
 
     def leave(self, name: str) -> None:
-        self._running[name].terminate()
+        self.running[name].terminate()
         self._end(name)
 
     def kill(self, name: str) -> None:
-        self._running[name].kill()
+        self.running[name].kill()
         self._end(name)
 
     def pause(self, name: str) -> None:
-        self._paused.add(name)
+        self.paused.add(name)
         self._signal(name, signal.SIGSTOP)
 
     def go_on(self, name: str) -> None:
         self._signal(name, signal.SIGCONT)
-        self._paused.discard(name)
+        self.paused.discard(name)
 
     def drain(self) -> None:
         (self._folder / "drain").touch()
 
     def view(self) -> Mapping[str, Journal]:
-        journals = {name: self._journals[name] for name in self._running if name not in self._paused}
+        journals = {name: self.journals[name] for name in self.running if name not in self.paused}
         for journal in journals.values():
             journal.read_on()
         return journals
 
     def all_journals(self) -> Mapping[str, Journal]:
-        for journal in self._journals.values():
+        for journal in self.journals.values():
             journal.read_on()
-        return self._journals
+        return self.journals
 
     def is_settled(self) -> bool:
         view = self.view()
@@ -152,12 +152,12 @@ class Group:
         )
 
     def judged(self, ends: Mapping[int, int]) -> Verdict:
-        for name in self._running:
+        for name in self.running:
             self._signal(name, signal.SIGCONT)
-            self._running[name].terminate()
-        for name in list(self._running):
+            self.running[name].terminate()
+        for name in list(self.running):
             self._end(name)
-        verdict = judge([journal.path for journal in self._journals.values()], ends)
+        verdict = judge([journal.path for journal in self.journals.values()], ends)
         verdict.wrong += [
             f"{path.stem}: {path.read_text(errors='replace')[-300:]}"
             for path in self._folder.glob("*.err")
@@ -166,9 +166,9 @@ class Group:
         return verdict
 
     def _end(self, name: str) -> None:
-        process = self._running[name]
+        process = self.running[name]
         process.wait(LEAVE_S)
-        self._running.pop(name)
+        self.running.pop(name)
 
     def _signal(self, name: str, number: int) -> None:
-        os.kill(self._running[name].pid, number)
+        os.kill(self.running[name].pid, number)

@@ -16,7 +16,7 @@ from pyiceberg.table import FileScanTask, Table
 from archiver.config import load_config
 from archiver.replay import ReplayConsumer
 from tests.fault.soak.workload import text_field
-from tests.support.archive.readers import Seen, _seen
+from tests.support.archive.readers import Seen, seen_record
 from tests.support.servers.stack import Stack, unique
 
 TIMEOUT_S = 60.0
@@ -69,7 +69,7 @@ def _read(consumer: Any, topic: str, starts: Starts) -> dict[int, list[Seen]]:
         for message in consumer.consume(5_000, 0.1):
             error = message.error()
             if error is None:
-                records[message.partition()].append(_seen(message))
+                records[message.partition()].append(seen_record(message))
                 deadline = time.monotonic() + TIMEOUT_S
             elif error.code() == KafkaError._PARTITION_EOF:
                 left.discard(message.partition())

@@ -8,24 +8,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from uuid import UUID, uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.avro.file import AvroOutputFile
-from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.io.pyarrow import PyArrowFileIO
 from pyiceberg.manifest import (
-    DATA_FILE_TYPE,
     DataFile,
     DataFileContent,
     FileFormat,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-    ManifestWriterV2,
 )
 from pyiceberg.partitioning import UNPARTITIONED_PARTITION_SPEC
 from pyiceberg.schema import Schema
@@ -60,6 +52,8 @@ from catalog.value_terms import Lookup, ValueTerms
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.row import RowMapping, table_schema
 from tests.support.archive.puffin_file import vector_entry, write_vectors
+from tests.support.catalog.delete_manifests import add_delete_files
+from tests.support.catalog.table_changes import created, updates_of
 
 TOPIC = TopicRow(id=1, cluster_id="cluster", topic="orders", topic_id=None, table="kafka.orders")
 DAY = 19_675
@@ -87,9 +81,7 @@ class Lake:
             properties=properties,
         )
         updates = new.creating(staged)
-        self.metadata = update_table_metadata(
-            MetastoreCatalog._empty_table_metadata(), updates, enforce_validation=True
-        )
+        self.metadata = created(updates)
 
     def load(self, topic: str) -> Table:
         assert topic == TOPIC.topic
@@ -299,19 +291,10 @@ class Lake:
         return path
 
     def _add_deletes(self, *files: DataFile) -> None:
-        def add(producer: Any) -> None:
-            snapshot_id = producer._snapshot_id
-            spec = self.metadata.spec()
-            output = self.io.new_output((self.folder / "metadata" / f"deletes-{uuid4()}.avro").as_uri())
-            with DeleteManifest(spec, self.metadata.schema(), output, snapshot_id, "deflate") as writer:
-                for file in files:
-                    added = ManifestEntryStatus.ADDED
-                    writer.add_entry(ManifestEntry.from_args(status=added, snapshot_id=snapshot_id, data_file=file))
-            manifest: ManifestFile = writer.to_manifest_file()
-            before = producer._manifests
-            producer._manifests = lambda: [*before(), manifest]
-
-        self._commit(lambda snapshot: snapshot.fast_append(), add)
+        self._commit(
+            lambda snapshot: snapshot.fast_append(),
+            lambda producer: add_delete_files(producer, self.load(TOPIC.topic), files),
+        )
 
     def _foreign(self, table: pa.Table, *, with_metrics: bool, **options: Any) -> DataFile:
         path = self.path("foreign")
@@ -334,32 +317,13 @@ class Lake:
         )
 
     def _commit(self, make: Callable[[Any], Any], fill: Callable[[Any], None]) -> None:
-        transaction = Transaction(self.load(TOPIC.topic), autocommit=False)
-        producer = make(transaction.update_snapshot())
-        fill(producer)
-        producer.commit()
-        self.metadata = update_table_metadata(self.metadata, transaction._updates, enforce_validation=True)
+        def change(transaction: Transaction) -> None:
+            producer = make(transaction.update_snapshot())
+            fill(producer)
+            producer.commit()
 
-
-class DeleteManifest(ManifestWriterV2):
-    """pyiceberg can't write delete files' entries."""
-
-    def new_writer(self) -> AvroOutputFile[ManifestEntry]:
-        schema = self._with_partition(3)
-        return AvroOutputFile(self._output_file, schema, "manifest_entry", schema, self._meta)
-
-    def add_entry(self, entry: ManifestEntry) -> Self:
-        values = entry.data_file._data
-        values += [None] * (len(DATA_FILE_TYPE[3].fields) - len(values))
-        super().add_entry(entry)
-        return self
-
-    def content(self) -> ManifestContent:
-        return ManifestContent.DELETES
-
-    @property
-    def _meta(self) -> dict[str, str]:
-        return {**super()._meta, "content": "deletes"}
+        updates = updates_of(self.load(TOPIC.topic), change)
+        self.metadata = update_table_metadata(self.metadata, updates, enforce_validation=True)
 
 
 def data_file(path: Path, content: DataFileContent, rows: int, partition: int, **more: Any) -> DataFile:

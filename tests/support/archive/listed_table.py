@@ -31,6 +31,7 @@ from archiver.storage.row_columns import MICROS_PER_MILLI
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.raw_mapping import RawMapping
 from schema_mapping.row import RowMapping, table_schema
+from tests.support.catalog.delete_manifests import DeleteManifest
 
 ROWS = RowMapping(key=RawMapping(raw_id=100), value=RawMapping(raw_id=101), schema_version=1)
 SCHEMA: Schema = table_schema(
@@ -65,7 +66,7 @@ class ListedTable:
         """Entries with another status than ADDED carry `sequence`."""
         own = None if status == ManifestEntryStatus.ADDED else sequence
         path = self.folder / f"manifest-{uuid4()}.avro"
-        kind = _DeleteManifest if deletes else ManifestWriterV2
+        kind = DeleteManifest if deletes else ManifestWriterV2
         with kind(spec, SCHEMA, self.io.new_output(path.as_uri()), 1, "deflate") as writer:
             for file in files:
                 file.spec_id = spec.spec_id
@@ -116,15 +117,6 @@ class ListedTable:
     def _files(self) -> int:
         data = [manifest for manifest in self.manifests if manifest.content == ManifestContent.DATA]
         return sum((item.added_files_count or 0) + (item.existing_files_count or 0) for item in data)
-
-
-class _DeleteManifest(ManifestWriterV2):
-    def content(self) -> ManifestContent:
-        return ManifestContent.DELETES
-
-    @property
-    def _meta(self) -> dict[str, str]:
-        return {**super()._meta, "content": "deletes"}
 
 
 def data_file(

@@ -97,12 +97,12 @@ def seen_from(consumer: Any, topic: str, *partitions: int) -> Iterator[Seen]:
                     return
                 continue
             assert error is None, error
-            yield _seen(message)
+            yield seen_record(message)
             deadline = time.monotonic() + TIMEOUT_S
     raise TimeoutError(f"neither a record nor the end of {topic}-{sorted(unread)} in {TIMEOUT_S} s")
 
 
-def _seen(message: Any) -> Seen:
+def seen_record(message: Any) -> Seen:
     return Seen(
         message.partition(),
         message.offset(),

@@ -13,17 +13,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyiceberg.manifest import DataFile, DataFileContent, FileFormat, ManifestEntry, ManifestEntryStatus
+from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.typedef import Record
 from typer.testing import CliRunner
 
 from archiver.cli.app import app
 from archiver.config import load_config
 from tests.support.archive.job_runs import archive_once
-from tests.support.archive.lake import DeleteManifest
 from tests.support.archive.listed_table import position_deletes
 from tests.support.archive.readers import Seen, from_archive, from_kafka
 from tests.support.archive.retirements import DAY, START
+from tests.support.catalog.delete_manifests import add_delete_files
 from tests.support.catalog.foreign_writes import table_of
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
@@ -147,16 +147,9 @@ class TwoTopics:
         self.write(deletes, sink.getvalue())
         partition = [data.partition[index] for index in range(len(data.partition))]
         file = position_deletes(deletes, partition, of=(path, path))
+        file.spec_id = data.spec_id
         with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
-            snapshot_id = producer._snapshot_id
-            output = table.io.new_output(f"{table.location()}/metadata/{self.bad}-deletes.avro")
-            with DeleteManifest(table.spec(), table.schema(), output, snapshot_id, "deflate") as writer:
-                entry = ManifestEntry.from_args(
-                    status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=file
-                )
-                writer.add_entry(entry)
-            before, manifest = producer._manifests, writer.to_manifest_file()
-            producer._manifests = lambda: [*before(), manifest]
+            add_delete_files(producer, table, [file])
         return deletes
 
     def table_of(self, topic: str) -> str:

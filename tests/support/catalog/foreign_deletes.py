@@ -9,10 +9,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.manifest import ManifestEntry, ManifestEntryStatus
 
-from tests.support.archive.lake import DeleteManifest
 from tests.support.archive.listed_table import position_deletes
+from tests.support.catalog.delete_manifests import add_delete_files
 from tests.support.catalog.foreign_writes import read, table_of
 from tests.support.servers.stack import Stack
 
@@ -38,12 +37,5 @@ def delete_positions(stack: Stack, config: Path, topic: str, partition: int, off
         files.append(file)
         touched.append(data.file_path)
     with table.transaction() as transaction, transaction.update_snapshot().fast_append() as producer:
-        snapshot_id = producer._snapshot_id
-        output = table.io.new_output(f"{table.location()}/metadata/{uuid4()}-deletes.avro")
-        with DeleteManifest(table.spec(), table.schema(), output, snapshot_id, "deflate") as writer:
-            for file in files:
-                added = ManifestEntryStatus.ADDED
-                writer.add_entry(ManifestEntry.from_args(status=added, snapshot_id=snapshot_id, data_file=file))
-        before, manifest = producer._manifests, writer.to_manifest_file()
-        producer._manifests = lambda: [*before(), manifest]
+        add_delete_files(producer, table, files)
     return touched

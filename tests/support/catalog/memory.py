@@ -7,7 +7,6 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 import requests
-from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.exceptions import (
     AuthorizationExpiredError,
     BadRequestError,
@@ -36,6 +35,7 @@ from catalog.iceberg.schema_change import SchemaChange
 from catalog.iceberg.written_lists import WrittenLists
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
 from catalog.partitioning import PartitionTerm, PartitionTuple
+from tests.support.catalog.table_changes import created
 
 TOPIC = TopicRow(id=7, cluster_id="cluster", topic="orders", topic_id=UUID(int=1), table="kafka.orders")
 
@@ -101,8 +101,7 @@ class MemoryCatalog:
             properties=first_properties(TOPIC, first, ledger_version=1),
         )
         updates = new.creating(staged)
-        empty = MetastoreCatalog._empty_table_metadata()
-        self.metadata = update_table_metadata(empty, updates, enforce_validation=True)
+        self.metadata = created(updates)
         self.io = PyArrowFileIO()
         self.lists = WrittenLists()
         self.script: list[Callable[[Attempt], None]] = []

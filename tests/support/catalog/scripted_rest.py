@@ -10,7 +10,6 @@ from typing import Any
 from uuid import uuid4
 
 import requests
-from pyiceberg.catalog import MetastoreCatalog
 from pyiceberg.catalog.rest.response import _handle_non_200_response
 from pyiceberg.exceptions import (
     BadRequestError,
@@ -27,6 +26,8 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata, new_table_metadata
 from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import AssertCreate, update_table_metadata
+
+from tests.support.catalog.table_changes import created
 
 
 @dataclass
@@ -89,8 +90,7 @@ class Rest:
                 return SimpleNamespace(metadata=self.tables[name])
             if name in self.tables:
                 raise CommitFailedException("it is there")
-            empty = MetastoreCatalog._empty_table_metadata()
-            made = update_table_metadata(empty, updates, enforce_validation=True)
+            made = created(updates)
             self.tables[name] = _renumbered(made) if self.renumbers else made
             return SimpleNamespace(metadata=self.tables[name])
 

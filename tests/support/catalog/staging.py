@@ -47,13 +47,13 @@ class StagedRanges:
         return tuple(sorted(self.waiting.values(), key=lambda range_: (range_.partition, range_.start_offset)))
 
     def record(self, _: Any, settled: Settled) -> None:
-        self._done({item.range.id for item in settled.landed}, self.landed)
-        self._done({item.range.id for item in settled.refused}, self.refused)
+        self.settle({item.range.id for item in settled.landed}, self.landed)
+        self.settle({item.range.id for item in settled.refused}, self.refused)
 
     def confirm(self, _: Any, range_ids: Sequence[str], *, commit_id: str) -> None:
-        self._done(set(range_ids), self.landed)
+        self.settle(set(range_ids), self.landed)
 
-    def _done(self, range_ids: set[str], fate: set[str]) -> None:
+    def settle(self, range_ids: set[str], fate: set[str]) -> None:
         fate |= range_ids
         for value in range_ids:
             self.waiting.pop(value, None)

@@ -97,7 +97,7 @@ class FakeCluster:
             case ApiVersionsRequest():
                 return self.api_versions()
             case MetadataRequest():
-                return self._metadata(request)
+                return self.metadata(request)
         return None
 
     def asked_for(self, kind: Any) -> list[int]:
@@ -110,7 +110,7 @@ class FakeCluster:
         ]
         return ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0)
 
-    def _metadata(self, request: Any) -> Any:
+    def metadata(self, request: Any) -> Any:
         topic = MetadataResponse.MetadataResponseTopic
         partition = topic.MetadataResponsePartition(
             error_code=0,

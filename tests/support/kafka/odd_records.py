@@ -141,7 +141,7 @@ def produce_large(bootstrap: str, topic: str, partitions: int, count: int, seed:
 
 
 def produce_extreme_times(bootstrap: str, topic: str, partitions: int) -> None:
-    with _kafka_python(bootstrap) as producer:
+    with kafka_python_producer(bootstrap) as producer:
         for partition in range(partitions):
             for timestamp in EXTREME_TIMES:
                 value = str(timestamp).encode()
@@ -151,7 +151,7 @@ def produce_extreme_times(bootstrap: str, topic: str, partitions: int) -> None:
 def produce_binary_names(bootstrap: str, topic: str) -> tuple[tuple[tuple[bytes, bytes], ...], ...]:
     """Return the headers: consumers crash on them."""
     sent = tuple(((name, b"v"), (b"plain", b""), (name, b"w")) for name in BINARY_NAMES)
-    with _kafka_python(bootstrap) as producer:
+    with kafka_python_producer(bootstrap) as producer:
         for headers in sent:
             wire = [(RawHeaderName(name), value) for name, value in headers]
             producer.send(topic, value=b"h", partition=0, headers=wire).get(timeout=30)
@@ -159,7 +159,7 @@ def produce_binary_names(bootstrap: str, topic: str) -> tuple[tuple[tuple[bytes,
 
 
 @contextmanager
-def _kafka_python(bootstrap: str) -> Iterator[Any]:
+def kafka_python_producer(bootstrap: str) -> Iterator[Any]:
     from kafka import KafkaProducer
 
     with warnings.catch_warnings():

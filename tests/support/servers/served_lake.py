@@ -26,10 +26,18 @@ from archiver.errors import NoTable
 from archiver.serve.groups import CommittedOffsets, Coordinator
 from archiver.serve.kafka.connection import ConnectionLimits
 from archiver.serve.kafka.server import Door, Server
-from archiver.serve.kafka.service import Service
+from archiver.serve.kafka.service import Redirects, Service
 from archiver.serve.kafka.watch import Watch
 from archiver.serve.nodes import Beats, NodeAddress, NodeCluster, NodeStore
-from archiver.serve.reading import ChunkCache, ChunkReader, ServedTopic, ServedTopics, SpilledChunks, Workers
+from archiver.serve.reading import (
+    CHUNK_BYTES,
+    ChunkCache,
+    ChunkReader,
+    ServedTopic,
+    ServedTopics,
+    SpilledChunks,
+    Workers,
+)
 from archiver.serve.security import OpenDoor, Quotas
 from catalog.errors import OffsetBudgetReached
 from catalog.registry import GroupClaim, OffsetBudget
@@ -118,6 +126,8 @@ class ServedLake:
         spilled: SpilledChunks | None = None,
         interval: float = 0.05,
         most_request_bytes: int = 1 << 20,
+        request_memory: int = 64 << 20,
+        chunk_bytes: int = CHUNK_BYTES,
         idle_seconds: float = 60.0,
         frame_seconds: float = 60.0,
         most_connections: int = 50,
@@ -133,6 +143,7 @@ class ServedLake:
         beats: Beats | None = None,
         watch: Watch | None = None,
         spreads_answers: bool = True,
+        redirects: Redirects | None = None,
         begins: Callable[[], Mapping[int, int]] = dict,
         **archive: Any,
     ) -> None:
@@ -143,6 +154,7 @@ class ServedLake:
         self._beats = beats or Beats(every=0.05, lost_after=60.0)
         self._cache, self._read_ahead, self._interval = cache, read_ahead, interval
         self._spilled = spilled
+        self._request_memory, self._chunk_bytes = request_memory, chunk_bytes
         self._limits = ConnectionLimits(
             most_request_bytes=most_request_bytes,
             idle_seconds=idle_seconds,
@@ -152,39 +164,42 @@ class ServedLake:
             handshake_seconds=handshake_seconds,
             half_closed_seconds=half_closed_seconds,
         )
-        self._most_per_address, self._door, self._quotas = most_per_address, door or OpenDoor(), quotas or Quotas()
+        self._most_per_address, self._door, self.quotas = most_per_address, door or OpenDoor(), quotas or Quotas()
         self._most_connections, self._most_response_bytes = most_connections, most_response_bytes
         self._archive = {"registry": lambda *_: KnownRows()} | archive
         self._spreads_answers = spreads_answers
-        self._begins = begins
+        self._begins, self._redirects = begins, redirects or Redirects()
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self.thread.start()
         assert self._ready.wait(SECONDS)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         with suppress(RuntimeError):  # a test may have ended it, and its loop is closed by now
-            self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(SECONDS)
-        assert not self._thread.is_alive()
+            self.loop.call_soon_threadsafe(self.stop.set)
+        self.thread.join(SECONDS)
+        assert not self.thread.is_alive()
 
     def call(self, coroutine: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(SECONDS)
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(SECONDS)
 
     async def _serve(self) -> None:
-        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        self.loop, self.stop = asyncio.get_running_loop(), asyncio.Event()
         self.server = Server(
             self._limits,
             most_connections=self._most_connections,
             most_per_address=self._most_per_address,
+            request_memory=self._request_memory,
             door=self._door,
         )
         self.port = await self.server.listen("127.0.0.1", 0)
         cache, streams = ChunkCache(self._cache), OpenStreams(4)
-        self.reader = ChunkReader(cache, read_ahead=self._read_ahead, most_loads=4, spilled=self._spilled)
+        self.reader = ChunkReader(
+            cache, read_ahead=self._read_ahead, most_loads=4, spilled=self._spilled, chunk_bytes=self._chunk_bytes
+        )
         with Workers(2) as workers:
 
             async def open_topic(name: str) -> ServedTopic:
@@ -220,10 +235,11 @@ class ServedLake:
                     coordinator=coordinator,
                     offsets=self.offsets,
                     kept=workers.offsets,
-                    quotas=self._quotas,
+                    quotas=self.quotas,
                     traffic=self.watch.traffic,
                     budgets=self.watch.budgets,
                     spreads_answers=self._spreads_answers,
+                    redirects=self._redirects,
                     most_response_bytes=lambda: self._most_response_bytes,
                 )
             )
@@ -237,7 +253,7 @@ class ServedLake:
                     cluster=self.cluster,
                 )
                 self._ready.set()
-                await self._stop.wait()
+                await self.stop.wait()
             await self.server.end_in_order(SECONDS)
             coordinator.close()
             await self.server.close()

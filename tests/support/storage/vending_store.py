@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from archiver.local.ports import HOST, choose
-from archiver.local.seaweedfs import _weed
+from archiver.local.seaweedfs import weed_binary
 from tests.support.servers.serving import serving
 from tests.support.storage.lossy_objects import LossyStore
 from tests.support.timing.eventually import eventually
@@ -135,7 +135,7 @@ def vending_store(folder: Path, *, access_key: str, secret_key: str) -> Iterator
     }
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
-            [str(_weed()), "mini", *(f"-{key}={value}" for key, value in options.items())],
+            [str(weed_binary()), "mini", *(f"-{key}={value}" for key, value in options.items())],
             cwd=folder,
             stdout=log,
             stderr=subprocess.STDOUT,

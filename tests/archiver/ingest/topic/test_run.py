@@ -30,6 +30,7 @@ from archiver.ingest.topic import run as running
 from archiver.ingest.topic.memory import TopicMemory
 from archiver.ingest.topic.prefetch import Prefetched
 from archiver.ingest.topic.run import TopicRun
+from archiver.kafka.broker import EpochEnd
 from archiver.storage.journal import TableJournal
 from archiver.topics.inspection import ArchivedOffsets, SeenTopic
 from archiver.topics.opening import OpenedTopic
@@ -73,6 +74,20 @@ class Fence(StagedRanges):
         return Staged(accepted=done.accepted, rejected=tuple(range_ for range_ in ranges if range_.id in done.rejected))
 
 
+class EpochsOfLeader:
+    def __init__(self) -> None:
+        self.ends: dict[int, EpochEnd] = {}
+        self.requests: list[int] = []
+
+    def log_sizes(self, _: str, partitions: Sequence[int]) -> dict[int, int]:
+        return {}
+
+    def end_of_epoch(self, _: str, epochs: Mapping[int, int]) -> dict[int, EpochEnd]:
+        ((partition, epoch),) = epochs.items()
+        self.requests.append(epoch)
+        return {partition: self.ends[epoch]} if epoch in self.ends else {}
+
+
 class World:
     def __init__(self, folder: Path) -> None:
         self.memory = MemoryCatalog(folder / "table")
@@ -82,13 +97,15 @@ class World:
         opened = OpenedTopic(
             topic=TOPIC, table=self.memory.load(), row=cast("Any", None), change=change(), journal=TableJournal()
         )
-        registry = SimpleNamespace(files=self.fence, missing=NoneMissing())
-        catalog = cast("Any", CatalogOfOne(self.memory, self.memory.apply))
-        catalog.housekeep = lambda *_: 0
+        self.missing: Any = NoneMissing()
+        self.epochs = EpochsOfLeader()
+        self.catalog = cast("Any", CatalogOfOne(self.memory, self.memory.apply))
+        self.catalog.housekeep = lambda *_: 0
+        registry = SimpleNamespace(files=self.fence, missing=self.missing)
         self.run = TopicRun(
             CONFIG,
             opened,
-            cast("Any", SimpleNamespace(brokers=None, registry=registry, catalog=catalog)),
+            cast("Any", SimpleNamespace(brokers=self.epochs, registry=registry, catalog=self.catalog)),
             observer=lambda _: None,
             memory=TopicMemory(),
         )
@@ -118,15 +135,9 @@ class World:
         return {Path(path).stem for path in self.memory.paths()}
 
 
-def fresh(folder: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(folder)
-    monkeypatch.setattr(made.run, "_estimate", lambda *_: None)
-    return made
-
-
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = fresh(tmp_path, monkeypatch)
+    made = World(tmp_path)
     assert made.plan(monkeypatch)
     made.end_second_task()
     made.run.commit()
@@ -143,15 +154,15 @@ def test_what_the_end_of_a_run_stages_is_committed_in_that_run(world: World) -> 
 
 
 @pytest.mark.parametrize("knows", [True, False], ids=["of one log", "of two"])
-def test_waiting_ranges_commit_only_on_the_same_log(
-    world: World, monkeypatch: pytest.MonkeyPatch, *, knows: bool
-) -> None:
+def test_waiting_ranges_commit_only_on_the_same_log(world: World, *, knows: bool) -> None:
     """The gap was filled before an election: the leader says whether it has those records."""
-    asked = []
-    monkeypatch.setattr(world.run._progress(0).finished, "_same_log", lambda *place: asked.append(place) or knows)
+    world.epochs.ends = {
+        2: EpochEnd(leader_epoch=2, end_offset=5 if knows else 4),
+        3: EpochEnd(leader_epoch=3, end_offset=10),
+    }
     world.others_fill_the_gap(epoch=2)
     world.run.finish()
-    assert asked == [(PartitionOffset(next_offset=5, leader_epoch=2), 3)]
+    assert world.epochs.requests == [2, 3]
     assert world.fence.ends == {0: 10 if knows else 5}
     assert world.fence.rejected == []
     assert (world.second.id in world.committed) is knows
@@ -190,14 +201,14 @@ def test_what_a_plan_without_tasks_stages_is_committed_at_once(world: World, mon
     assert world.committed == {world.first.id, world.second.id}
 
 
-def test_a_run_that_staged_nothing_commits_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "commit_pending", lambda *_: pytest.fail("there is nothing to commit"))
+def test_a_run_that_staged_nothing_commits_nothing(world: World) -> None:
+    world.fence.pending = lambda _: pytest.fail("there is nothing to commit")  # type: ignore[method-assign]
     world.run.finish()
-    assert world.fence.pending(None) == ()
+    assert world.fence.waiting == {}
 
 
 def test_a_run_is_done_once_all_up_to_its_end_is_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = fresh(tmp_path, monkeypatch)
+    made = World(tmp_path)
     made.run.commit()  # as every run begins
     assert not made.run.is_done
     made.plan(monkeypatch)
@@ -216,7 +227,7 @@ def test_a_run_is_done_once_all_up_to_its_end_is_in_the_table(tmp_path: Path, mo
 def test_a_run_looks_again_while_the_table_lacks_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, trouble: str
 ) -> None:
-    made = fresh(tmp_path, monkeypatch)
+    made = World(tmp_path)
     made.plan(monkeypatch)
     made.run.take(WHOLE, TaskResult(ranges=(made.first,)))
     match trouble:
@@ -224,14 +235,14 @@ def test_a_run_looks_again_while_the_table_lacks_anything(
             made.end_second_task()
             Path(made.second.files[0].path.removeprefix("file://")).unlink()
             monkeypatch.setattr(Presence, "_believe", lambda *_: None)
-            made.run._registry.missing.reject = lambda _, ids, **__: made.fence._done(set(ids), made.fence.refused)  # type: ignore[method-assign]
+            made.missing.reject = lambda _, ids, **__: made.fence.settle(set(ids), made.fence.refused)  # type: ignore[method-assign]
         case "a table that others moved":
             made.end_second_task()
             moved = {0: PartitionOffset(next_offset=7, leader_epoch=3)}
             made.memory.change(SetPropertiesUpdate(updates={keys.OFFSETS: encode_offsets(moved)}))
         case "a catalog away":
             made.end_second_task()
-            monkeypatch.setattr(running, "commit_pending", unreachable)
+            made.catalog.commit = unreachable
         case _:
             made.run.take(SECOND, TaskResult(ranges=(), error=BrokerUnavailable("away")))
     made.run.commit()
@@ -239,7 +250,7 @@ def test_a_run_looks_again_while_the_table_lacks_anything(
     assert not made.run.is_done
 
 
-def unreachable(*_: Any) -> None:
+def unreachable(*_: Any, **__: Any) -> None:
     raise CatalogUnreachable("away")
 
 
@@ -247,7 +258,7 @@ def unreachable(*_: Any) -> None:
 def test_refused_record_limits_retries_to_its_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[ArchiverError]
 ) -> None:
-    made = fresh(tmp_path, monkeypatch)
+    made = World(tmp_path)
 
     def take(planned: tuple[int, int], result: TaskResult) -> None:
         start, end = planned
@@ -273,7 +284,7 @@ def test_refused_record_limits_retries_to_its_batch(
 def test_always_rejected_partition_is_given_up(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_stale: bool
 ) -> None:
-    made = fresh(tmp_path, monkeypatch)
+    made = World(tmp_path)
     for _ in range(5):
         (backlog,) = made.plan(monkeypatch, is_stale=is_stale)
         ((start, end),) = backlog.spans
@@ -312,7 +323,7 @@ def test_topic_memory_ends_when_its_table_is_recreated(tmp_path: Path) -> None:
 
 
 def test_what_comes_before_a_corrupt_batch_is_archived_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = fresh(tmp_path, monkeypatch)
+    made = World(tmp_path)
     corrupt = TaskResult(ranges=(), error=CorruptBatch("A batch does not match its checksum", base_offset=5))
     assert made.plan(monkeypatch)
     made.run.take(SECOND, corrupt)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +13,7 @@ from archiver.serve.kafka.connection import Connection, ConnectionLimits, Connec
 from archiver.serve.kafka.loop_time import LoopTime
 from archiver.serve.kafka.request_memory import SMALL, RequestMemory
 from tests.support.timing.eventually import settle
+from tests.support.timing.virtual_loop import ManualClock, passes, run_in_virtual_time
 
 
 class Writer:
@@ -33,7 +33,7 @@ class Writer:
         self.size += len(data)
 
     async def drain(self) -> None:
-        await asyncio.sleep(self._seconds)
+        await passes(self._seconds)
 
     def close(self) -> None:
         self.acts.append("close")
@@ -78,21 +78,22 @@ def test_an_answer_waits_for_room_for_a_limited_time() -> None:
         await connection(writer, answers)._write([bytes(2 * SMALL)])
         assert answers.bytes == 0
 
-    asyncio.run(play())
+    run_in_virtual_time(play(), ManualClock())
 
 
 def test_answer_taken_too_slowly_in_slices_is_given_up() -> None:
+    clock = ManualClock()
+
     async def play() -> None:
         answers = RequestMemory(1 << 30)
         served = connection(Writer(0.1), answers)
-        began = time.monotonic()
         with pytest.raises(TimeoutError):
             await served._write([bytes(8 << 20)])
-        assert time.monotonic() - began < 1.5, "each of its 32 slices is taken in time"
+        assert clock.now < 1.5, "each of its 32 slices is taken in time"
         assert served._late == "it doesn't read its responses"
         assert answers.bytes == 0
 
-    asyncio.run(play())
+    run_in_virtual_time(play(), clock)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_slow_clients_get_answers_at_the_least_rate(parts: Any, bytes_per_second
         await connection(writer, RequestMemory(1 << 30), bytes_per_second=bytes_per_second)._write(parts)
         assert writer.size == (1 << 20) + 4
 
-    asyncio.run(play())
+    run_in_virtual_time(play(), ManualClock())
 
 
 def test_connection_cut_off_while_ending_leaves_no_transport() -> None:
@@ -120,4 +121,4 @@ def test_connection_cut_off_while_ending_leaves_no_transport() -> None:
             await ending
         assert writer.acts == ["close", "abort"]
 
-    asyncio.run(play())
+    run_in_virtual_time(play(), ManualClock())

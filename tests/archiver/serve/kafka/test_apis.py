@@ -75,7 +75,7 @@ def test_only_group_requests_pass_the_group_layer(key: ApiKey, monkeypatch: pyte
 
     monkeypatch.setattr(coordination, "coordinated", coordinated)
     request: Any = SimpleNamespace(client=SimpleNamespace(login=SimpleNamespace(access=None)))
-    answer = asyncio.run(apis._found(SimpleNamespace(), replace(APIS[key], handler=handler), request))  # type: ignore[arg-type]
+    answer = asyncio.run(apis.handled(SimpleNamespace(), replace(APIS[key], handler=handler), request))  # type: ignore[arg-type]
     assert answer == {"answered": True}
-    group = asyncio.run(apis._found(SimpleNamespace(), APIS[ApiKey.HEARTBEAT], request))  # type: ignore[arg-type]
+    group = asyncio.run(apis.handled(SimpleNamespace(), APIS[ApiKey.HEARTBEAT], request))  # type: ignore[arg-type]
     assert group == {"coordinated": True}

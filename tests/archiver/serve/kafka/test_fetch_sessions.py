@@ -7,9 +7,9 @@ from collections import OrderedDict
 from kio.schema.errors import ErrorCode
 
 from archiver.serve.kafka.fetch_sessions import (
-    _MOST_PARTITIONS,
     FINAL,
     INITIAL,
+    MOST_PARTITIONS,
     FetchPosition,
     FetchSessions,
     PartitionKey,
@@ -100,7 +100,7 @@ def test_epochs_begin_again_after_the_last_one() -> None:
     begun(sessions.begin(number, 1, by_id=False, positions=wanted()))
 
 
-MANY: list[PartitionKey] = [("orders", number) for number in range(_MOST_PARTITIONS)]
+MANY: list[PartitionKey] = [("orders", number) for number in range(MOST_PARTITIONS)]
 
 
 def test_partitions_beyond_a_session_are_fetched_without_one() -> None:

@@ -136,7 +136,7 @@ def test_metadata_is_bounded_by_its_bytes(wire: Wire) -> None:
 def test_group_commits_do_not_wait_for_a_flooding_client(endpoint: ServedLake, wire: Wire) -> None:
     async def write_too_much() -> None:
         now = asyncio.get_running_loop().time()
-        assert endpoint._quotas.commit_wait("User:ANONYMOUS at 127.0.0.1", 1 << 30, now) > 0
+        assert endpoint.quotas.commit_wait("User:ANONYMOUS at 127.0.0.1", 1 << 30, now) > 0
 
     endpoint.call(write_too_much())
     waits = commit_of("g", committed_offset=7)

@@ -71,13 +71,18 @@ class Waits:
         assert max(self.seconds) < MOST_SECONDS * crowd()
 
 
+def has_come(endpoint: ServedLake, attackers: int) -> None:
+    server = endpoint.server
+    eventually(lambda: server.connections + server.closing_log.closed >= attackers, "the attackers are there")
+
+
 def crowd() -> float:
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def waits(endpoint: ServedLake, asked: Any = None, rounds: int = ROUNDS) -> Waits:
-    assert endpoint._thread.ident is not None
-    clock = time.pthread_getcpuclockid(endpoint._thread.ident)
+    assert endpoint.thread.ident is not None
+    clock = time.pthread_getcpuclockid(endpoint.thread.ident)
     seconds, worked = [], []
     with Wire(endpoint.port) as wire:
         wire.ask(metadata())  # connections wait in the system's queue before
@@ -100,7 +105,7 @@ def test_pipelined_requests_leave_turns_to_other_clients(
         ServedLake(lake(tmp_path), most_connections=4000) as endpoint,
         attacked(endpoint.port, sends, connections=connections, address=address),
     ):
-        time.sleep(0.5)
+        has_come(endpoint, connections)
         waits(endpoint).assert_short()
 
 
@@ -200,7 +205,7 @@ def test_long_requests_leave_turns_to_other_clients(tmp_path: Path) -> None:
         ServedLake(lake(tmp_path), most_connections=4000, most_request_bytes=4 << 20) as endpoint,
         attacked(endpoint.port, long, connections=10, address="127.0.0.2"),
     ):
-        time.sleep(0.5)
+        has_come(endpoint, 10)
         waits(endpoint).assert_short()
 
 
@@ -243,7 +248,7 @@ def test_attacks_leave_turns_to_other_clients(tmp_path: Path, name: str) -> None
         ServedLake(lake(tmp_path), most_connections=1000) as endpoint,
         attacked(endpoint.port, attacks("orders")[name], connections=50, address="127.0.0.2"),
     ):
-        time.sleep(0.5)
+        has_come(endpoint, 50)
         waits(endpoint).assert_short()
 
 
@@ -255,7 +260,7 @@ def test_many_attackers_leave_turns_to_other_clients(tmp_path: Path, name: str, 
         ServedLake(lake(tmp_path), most_connections=2100) as endpoint,
         attacked(endpoint.port, attacks("orders")[name], connections=connections, address="127.0.0.2"),
     ):
-        time.sleep(0.5)
+        has_come(endpoint, connections)
         waits(endpoint, rounds=100).assert_short()
 
 
@@ -271,11 +276,8 @@ def test_waiting_fetches_keep_each_partition_once(tmp_path: Path) -> None:
         with memory_within(MOST_BYTES // 2):
             for _ in range(20):
                 clients.enter_context(Wire(endpoint.port, address="127.0.0.2")).send(frame)
-            until = time.monotonic() + SECONDS
             time.sleep(1)
-            while endpoint.server.loop_time.has_long_work:
-                assert time.monotonic() < until
-                time.sleep(0.05)
+            eventually(lambda: not endpoint.server.loop_time.has_long_work, seconds=SECONDS)
         parked = [thing for thing in gc.get_objects() if type(thing) is type(topic.partitions[0])]
         assert len(parked) < 1000
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from archiver.serve.kafka.client_turns import ClientTurns
-from archiver.serve.kafka.loop_time import _LONG_AT_ONCE, LoopTime
+from archiver.serve.kafka.loop_time import LONG_AT_ONCE, LoopTime
 from tests.support.timing.eventually import settle
 
 
@@ -198,7 +198,7 @@ def test_payer_has_one_long_answer_assembled_at_a_time() -> None:
 
 
 def long_work_is_free(loop_time: LoopTime, payer: str) -> bool:
-    return not loop_time.payer(payer).long_work.locked() and loop_time.long_work._value == _LONG_AT_ONCE
+    return not loop_time.payer(payer).long_work.locked() and loop_time.long_work._value == LONG_AT_ONCE
 
 
 @pytest.mark.parametrize("ends_while", ["before", "waiting for the payer", "waiting for a place"])
@@ -206,13 +206,13 @@ def test_work_that_outlives_its_connection_keeps_no_long_work(ends_while: str) -
     async def play() -> None:
         work = Work()
         loop_time = LoopTime(clock=work)
-        clients = [ClientTurns(loop_time, f"other{number}") for number in range(_LONG_AT_ONCE)]
+        clients = [ClientTurns(loop_time, f"other{number}") for number in range(LONG_AT_ONCE)]
         first = ClientTurns(loop_time, "a")
         if ends_while == "waiting for the payer":
-            await first._begin_long_work()
+            await first.begin_long_work()
         elif ends_while == "waiting for a place":
             for holder in clients:
-                await holder._begin_long_work()
+                await holder.begin_long_work()
         turns = ClientTurns(loop_time, "a")
 
         async def keeps() -> int:

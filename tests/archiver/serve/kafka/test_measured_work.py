@@ -56,7 +56,7 @@ def test_work_on_a_group_counts_for_its_client() -> None:
             client=client,
         )
         api = replace(apis.APIS[HEARTBEAT], handler=handler)
-        answer = await turns.run(coordination._by_coordinator(service, request, api, "g"))
+        answer = await turns.run(coordination.by_coordinator(service, request, api, "g"))
         assert answer == {"error_code": 0}
         assert loop_time.seconds == pytest.approx(0.3)
         assert loop_time.payer("a").level < 5.0 - 0.29
@@ -111,7 +111,7 @@ def test_an_answer_with_many_elements_is_encoded_in_a_thread(partitions: int, is
             for number in range(partitions)
         ]
         message = {"topics": [{"name": "orders", "partitions": elements}], "error_code": 0}
-        frame = await apis._encoded(request, RequestHead(OFFSET_FETCH, 5, 1), message)
+        frame = await apis.encode(request, RequestHead(OFFSET_FETCH, 5, 1), message)
         has_thread = loop_time._thread is not None
         loop_time.close()
         return frame, has_thread

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import struct
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from archiver.serve.kafka.request_memory import SMALL, RequestMemory
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.served_lake import OffsetsInMemory, Wire, framed, request, served
-from tests.support.timing.eventually import eventually, settle
+from tests.support.timing.eventually import comes_true, eventually, settle
 from tests.support.timing.virtual_loop import ManualClock, passes, run_in_virtual_time
 
 
@@ -107,8 +106,7 @@ def test_a_frame_that_comes_too_slowly_is_given_up_in_time() -> None:
 
 
 def test_frames_that_are_only_announced_hold_up_nobody(tmp_path: Path) -> None:
-    with served(lake(tmp_path)) as (endpoint, wire):
-        endpoint.server._resources.memory._most = 200_000
+    with served(lake(tmp_path), request_memory=200_000) as (endpoint, wire):
         idle = [Wire(endpoint.port) for _ in range(5)]
         for client in idle:
             client.socket.sendall(struct.pack(">i", 1_000_000) + b"\0\3")
@@ -128,12 +126,11 @@ def test_room_is_held_until_the_request_is_answered(tmp_path: Path) -> None:
     offsets = Slow()
     with served(lake(tmp_path), offsets=offsets) as (endpoint, wire):
         wire.send(framed(large_commit(), 1))
-        eventually(lambda: endpoint.server._resources.memory.bytes > 100_000)
-        time.sleep(0.05)
-        assert endpoint.server._resources.memory.bytes > 100_000
+        eventually(lambda: endpoint.server.request_bytes > 100_000)
+        assert not comes_true(lambda: endpoint.server.request_bytes <= 100_000, 0.05)
         offsets.gate.set()
         wire.receive()
-        eventually(lambda: endpoint.server._resources.memory.bytes == 0)
+        eventually(lambda: endpoint.server.request_bytes == 0)
 
 
 def test_large_requests_are_read_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,9 +147,9 @@ def test_large_requests_are_read_in_a_thread(tmp_path: Path, monkeypatch: pytest
         wire.ask(request(12, 4, group_id="g", member_id="m"))
         wire.ask(large_commit())
         first, small, large = threads
-        assert first is not endpoint._thread, "the first of its version loads the classes of its messages"
-        assert small is endpoint._thread
-        assert large is not endpoint._thread
+        assert first is not endpoint.thread, "the first of its version loads the classes of its messages"
+        assert small is endpoint.thread
+        assert large is not endpoint.thread
 
 
 def test_freed_room_wakes_only_requests_that_fit() -> None:

@@ -29,7 +29,8 @@ from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
 from tests.support.servers.nodes_in_memory import NodesInMemory
 from tests.support.servers.served_lake import SECONDS, OffsetsInMemory, ServedLake, Wire, framed, request, response
-from tests.support.timing.eventually import until
+from tests.support.timing.eventually import comes_true, until
+from tests.support.timing.virtual_loop import ManualClock, passes, run_in_virtual_time
 
 LIMITS = ConnectionLimits(most_request_bytes=1 << 20, idle_seconds=60.0)
 
@@ -74,7 +75,7 @@ class Taker:
         self.taken += len(data)
 
     async def drain(self) -> None:
-        await asyncio.sleep(self._seconds)
+        await passes(self._seconds)
 
 
 def test_slow_clients_get_long_answers_and_stalled_ones_go() -> None:
@@ -87,7 +88,7 @@ def test_slow_clients_get_long_answers_and_stalled_ones_go() -> None:
         with pytest.raises(TimeoutError):
             await write_frame(stopped, answer, slice_seconds=0.2)
 
-    asyncio.run(play())
+    run_in_virtual_time(play(), ManualClock())
 
 
 def test_shutdown_answers_waiters_and_keeps_acked_commits(tmp_path: Path) -> None:
@@ -111,12 +112,11 @@ def test_shutdown_answers_waiters_and_keeps_acked_commits(tmp_path: Path) -> Non
         committing.send(framed(commit(), 1))
         assert offsets.asked.wait(10)
         time.sleep(0.2)
-        ending = asyncio.run_coroutine_threadsafe(endpoint.server.end_in_order(SECONDS), endpoint._loop)
+        ending = asyncio.run_coroutine_threadsafe(endpoint.server.end_in_order(SECONDS), endpoint.loop)
         assert idle.is_closed()
         (read,) = response(load_response_schema(1, 12), reading.receive(), 1).responses
         assert read.partitions[0].error_code == ErrorCode.none
-        time.sleep(0.1)
-        assert nodes.live() == 1, "it leaves when what is kept is done"
+        assert not comes_true(lambda: nodes.live() != 1, 0.1), "it leaves when what is kept is done"
         offsets.gate.set()
         (topic,) = response(load_response_schema(8, 9), committing.receive(), 1).topics
         assert topic.partitions[0].error_code == ErrorCode.none
@@ -137,8 +137,8 @@ def test_shutdown_finishes_a_slowly_taken_answer(tmp_path: Path, monkeypatch: py
         with Wire(endpoint.port) as wire:
             wire.send(framed(fetching(0), 1))
             assert select.select([wire.socket], [], [], SECONDS)[0]
-            endpoint._loop.call_soon_threadsafe(endpoint._stop.set)
-            endpoint._thread.join(0.5)
+            endpoint.loop.call_soon_threadsafe(endpoint.stop.set)
+            endpoint.thread.join(0.5)
             (read,) = response(load_response_schema(1, 12), wire.receive(), 1).responses
             assert len(read.partitions[0].records) > size
 

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from kio.schema.errors import ErrorCode
 
-from archiver.serve.kafka import fetch as fetching
-from archiver.serve.kafka import refused_offsets
+from archiver.serve.kafka.service import Redirects
 from archiver.serve.nodes import Beats
 from archiver.serve.reading import served_topic
 from tests.support.archive.archived_batches import ROWS, archived
@@ -112,8 +111,12 @@ def test_all_nodes_tell_the_same(two: Two) -> None:
     assert first == second
 
 
-def test_all_nodes_name_one_coordinator_and_only_it_answers(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(refused_offsets, "_LOOKED_FOR_SECONDS", 0.01)
+def test_all_nodes_name_one_coordinator_and_only_it_answers(lake: Lake) -> None:
+    with Two(lake, redirects=Redirects(coordinator=0.01)) as two:
+        check_coordinators(two)
+
+
+def check_coordinators(two: Two) -> None:
     answers = [item.ask(request(10, 6, key_type=0, coordinator_keys=GROUPS)).coordinators for item in two.wires]
     assert answers[0] == answers[1]
     owners = {item.key: [node.port for node in two.nodes].index(item.port) for item in answers[0]}
@@ -152,11 +155,12 @@ def test_each_node_lists_its_own_groups(two: Two) -> None:
 
 def test_without_registry_reads_work_and_groups_do_not(lake: Lake) -> None:
     store = NodesInMemory()
-    with ServedLake(lake, nodes=store) as endpoint, Wire(endpoint.port) as wire:
+    beats = Beats(every=0.05, lost_after=2.0)
+    with ServedLake(lake, nodes=store, beats=beats) as endpoint, Wire(endpoint.port) as wire:
         assert commit(wire, 5, "g") == ErrorCode.none
         store.is_away = True
         eventually(lambda: endpoint.cluster.trouble, "the node misses the registry")
-        endpoint.cluster._membership._lease_until = float("-inf")
+        eventually(lambda: not endpoint.cluster.is_leased, "the node's lease ends")
         assert commit(wire, 5, "g") == ErrorCode.coordinator_not_available
         (coordinator,) = wire.ask(request(10, 6, key_type=0, coordinator_keys=("g",))).coordinators
         assert coordinator.error_code == ErrorCode.coordinator_not_available
@@ -179,14 +183,14 @@ def test_without_registry_reads_work_and_groups_do_not(lake: Lake) -> None:
     ],
 )
 def test_node_without_registry_redirects_offset_requests(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch, version: int, error: ErrorCode, named: ErrorCode | None
+    lake: Lake, version: int, error: ErrorCode, named: ErrorCode | None
 ) -> None:
-    monkeypatch.setattr(refused_offsets, "_REGISTRY_AWAY_SECONDS", 1.0)
+    options = {"beats": Beats(every=0.05, lost_after=2.0), "redirects": Redirects(registry_away=1.0)}
     lines = [Line(store := NodesInMemory()), Line(store)]
-    with Two(lake, lines=lines) as two:
+    with Two(lake, lines=lines, **options) as two:
         lines[0].is_away = True
         eventually(lambda: two.nodes[0].cluster.trouble, "the node misses the registry")
-        two.nodes[0].cluster._membership._lease_until = float("-inf")
+        eventually(lambda: not two.nodes[0].cluster.is_leased, "the node's lease ends")
         reply = two.wires[0].ask(request(9, version, group_id="g", name=ORDERS, member_id=None, member_epoch=-1))
         reply = reply.groups[0] if version >= 8 else reply
         assert reply.error_code == error
@@ -276,12 +280,16 @@ def test_coordinator_assigns_new_partitions_without_fetches(lake: Lake, monkeypa
         answer = wire.ask(request(68, 1, **member, member_epoch=0, topic_partitions=()))
         assert [partition.partitions for partition in answer.assignment.topic_partitions] == [(0,)]
         lake.add(ROWS, None, 0, 5, partition=1)
-        deadline = time.monotonic() + 10
-        while answer.assignment is None or answer.assignment.topic_partitions[0].partitions != (0, 1):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-            answer = wire.ask(request(68, 1, **member, member_epoch=answer.member_epoch, topic_partitions=None))
-            assert answer.error_code == ErrorCode.none
+        epoch = answer.member_epoch
+
+        def is_assigned() -> bool:
+            nonlocal epoch
+            beat = wire.ask(request(68, 1, **member, member_epoch=epoch, topic_partitions=None))
+            assert beat.error_code == ErrorCode.none
+            epoch = beat.member_epoch
+            return beat.assignment is not None and beat.assignment.topic_partitions[0].partitions == (0, 1)
+
+        eventually(is_assigned, "both partitions are assigned", seconds=10, every=0.05)
 
 
 def test_offsets_of_partitions_known_elsewhere_are_kept(lake: Lake) -> None:
@@ -322,12 +330,12 @@ def test_a_topic_is_found_by_an_id_that_another_node_told(lake: Lake) -> None:
         assert fetch(two.wires[1], 0, version=13, topic_id=topic.topic_id).error_code == ErrorCode.none
 
 
-def test_wrong_node_answers_until_views_agree(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Two(lake) as two:
+def test_wrong_node_answers_until_views_agree(lake: Lake) -> None:
+    with Two(lake, redirects=Redirects(leader=3.0)) as two:
         topic = two.nodes[0].topics.open[0]
         leader = two.nodes[0].cluster.members.leaders(topic.topic_id, 0)[0].node_id - 1
         assert fetch(two.wires[1 - leader], 0).records, "every node can read everything"
-        monkeypatch.setattr(fetching, "_MOVES_AFTER", 0.0)
+        eventually(lambda: all(node.cluster.settled_for > 3.0 for node in two.nodes), "the nodes agreed for long")
         assert fetch(two.wires[1 - leader], 0).error_code == ErrorCode.not_leader_or_follower
         assert fetch(two.wires[leader], 0).records
 
@@ -338,7 +346,7 @@ def test_leaving_node_accepts_clients_until_all_know(lake: Lake) -> None:
     late = Beats(every=0.3, lost_after=60.0)
     with ServedLake(lake, beats=late, **shared) as staying, ServedLake(lake, beats=late, **shared) as leaving:
         eventually(lambda: len(staying.cluster.members.nodes) == 2 and leaving.cluster.members.is_settled, "two nodes")
-        ending = asyncio.run_coroutine_threadsafe(leaving.server.end_in_order(10), leaving._loop)
+        ending = asyncio.run_coroutine_threadsafe(leaving.server.end_in_order(10), leaving.loop)
         served = 0
         with suppress(ConnectionRefusedError):
             while not ending.done():

@@ -8,7 +8,7 @@ import os
 import struct
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -23,15 +23,16 @@ from archiver.config import load_config
 from archiver.errors import ConfigError
 from archiver.serve.kafka import pace
 from archiver.serve.kafka.endpoint import Endpoint
-from archiver.serve.reading import SpilledChunks, partition_reader, served_topic
+from archiver.serve.reading import SpilledChunks
 from archiver.storage.formats import SegmentFormats
 from archiver.storage.parquet import ParquetFormat
 from catalog.errors import CatalogUnreachable
 from tests.support.archive.archived_batches import archived, records_in, split
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
+from tests.support.servers import served_lake
 from tests.support.servers.nodes_in_memory import NodesInMemory
-from tests.support.servers.served_lake import Wire, request, served
+from tests.support.servers.served_lake import ServedLake, Wire, request
 
 COUNT = 60
 BATCHES = [build([Record(value=b"x" * 200)] * 5, base_offset=at, leader_epoch=0) for at in range(0, 5 * COUNT, 5)]
@@ -40,11 +41,13 @@ SHARE = 20_000
 READERS = 30
 
 
+def served(lake: Lake, *, chunk_bytes: int = 3_000, **options: Any) -> AbstractContextManager[tuple[ServedLake, Wire]]:
+    return served_lake.served(lake, chunk_bytes=chunk_bytes, **options)
+
+
 @pytest.fixture(autouse=True)
 def slow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "SOON_SECONDS", 0.0)
-    for module in (served_topic, partition_reader):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 3_000)
     monkeypatch.setattr(SpilledChunks, "share", SHARE)
 
 
@@ -157,14 +160,10 @@ def test_slow_reader_with_large_min_bytes_gets_what_exists(lake: Lake, spilled: 
 
 
 @pytest.mark.parametrize("end", [5 * COUNT, END], ids=["records", "no-records"])
-def test_a_reader_at_the_end_has_nothing_put_aside(
-    tmp_path: Path, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch, end: int
-) -> None:
+def test_a_reader_at_the_end_has_nothing_put_aside(tmp_path: Path, spilled: SpilledChunks, end: int) -> None:
     """Transaction markers at the end are no records."""
-    for module in (served_topic, partition_reader):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 20)
     lake = archived(tmp_path / "lake", b"".join(BATCHES), end=end)
-    with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
+    with served(lake, spilled=spilled, cache=1, chunk_bytes=1 << 20) as (endpoint, wire):
         for batches in (1, 2, 1, 2):
             assert fetch(wire, 5 * (COUNT - batches), partition_max_bytes=1 << 20).records
         assert spilled.bytes == 0
@@ -219,25 +218,25 @@ def test_no_node_gives_removed_records_from_disk(lake: Lake, tmp_path: Path) -> 
             assert endpoint.reader.spilled_hits > hits
 
 
-def test_rewrite_during_a_spill_leaves_no_stale_chunk(
-    lake: Lake, spilled: SpilledChunks, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rewrite_during_a_spill_leaves_no_stale_chunk(lake: Lake, tmp_path: Path) -> None:
+    rewrites = iter([True])
+
+    class Rewriting(SpilledChunks):
+        def write(self, chunk: Any) -> Any:
+            if reader.offsets and next(rewrites, False):
+                lake.rewrite(without_20_to_40, drop=True)
+                endpoint.call(look())
+            return super().write(chunk)
+
+    spilled = Rewriting(tmp_path, 64 << 20)
     with served(lake, spilled=spilled, cache=1) as (endpoint, wire):
         reader = Reader(wire, 0)
         reader.read()
         topic = endpoint.topics.open[0]
-        write, rewrites = spilled.write, iter([True])
 
         async def look() -> None:
             await topic.caught_up()
 
-        def rewritten(chunk: Any) -> Any:
-            if next(rewrites, False):
-                lake.rewrite(without_20_to_40, drop=True)
-                endpoint.call(look())
-            return write(chunk)
-
-        monkeypatch.setattr(spilled, "write", rewritten)
         reader.read()
         assert topic.edition == 1
         again = Reader(wire, 0)

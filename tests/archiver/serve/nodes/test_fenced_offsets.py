@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from typing import Any, cast
 
 import pytest
 
@@ -21,7 +22,7 @@ def test_silent_registry_delays_offsets_within_its_limit() -> None:
         assert time.monotonic() - began < 6.0, "libpq waits for two seconds at least"
 
 
-def test_each_connection_ends_when_the_network_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_connection_ends_when_the_network_says_nothing() -> None:
     opened: list[dict[str, float]] = []
 
     class Opened:
@@ -29,7 +30,8 @@ def test_each_connection_ends_when_the_network_says_nothing(monkeypatch: pytest.
             opened.append(options)
             raise RegistryUnreachable("the registry is away")
 
-    monkeypatch.setattr("archiver.serve.groups.offsets.Registry", Opened)
     with pytest.raises(RegistryUnreachable):
-        FencedOffsets("postgresql://someone@host/registry", "c", answers_within=7.0).groups()
+        FencedOffsets(
+            "postgresql://someone@host/registry", "c", answers_within=7.0, connect=cast("Any", Opened)
+        ).groups()
     assert opened == [{"answers_within": 7.0}]

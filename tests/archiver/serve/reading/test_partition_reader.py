@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from archiver.serve.reading import partition_reader, served_topic
 from tests.support.archive.archived_batches import archived, split
 from tests.support.archive.lake import Lake
 from tests.support.kafka.record_batches import Record, build
@@ -24,15 +23,13 @@ AHEAD = 4 * CHUNK
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    for module in (served_topic, partition_reader):
-        monkeypatch.setattr(module, "CHUNK_BYTES", CHUNK)
+def lake(tmp_path: Path) -> Lake:
     return archived(tmp_path / "lake", b"".join(BATCHES), end=END, files=4)
 
 
 @contextmanager
 def reading(lake: Lake, read_ahead: int) -> Iterator[tuple[ServedLake, Wire]]:
-    with ServedLake(lake, read_ahead=read_ahead) as endpoint, Wire(endpoint.port) as wire:
+    with ServedLake(lake, read_ahead=read_ahead, chunk_bytes=CHUNK) as endpoint, Wire(endpoint.port) as wire:
         yield endpoint, wire
 
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from archiver.errors import AuthenticationFailed
-from archiver.serve.security import attempts
 from archiver.serve.security.attempts import Attempts
 from tests.support.timing.eventually import settle
 
@@ -102,11 +101,10 @@ def test_passwords_of_a_user_are_guessed_at_most_64_at_a_time(user: str | None, 
     asyncio.run(play())
 
 
-def test_not_all_users_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_all_users_are_remembered() -> None:
     async def play() -> None:
-        monkeypatch.setattr(attempts, "_MOST_USERS", 10)
         waits = Waits()
-        tries = Attempts(wait=waits)
+        tries = Attempts(wait=waits, most_users=10)
         for number in range(100):
             await fail(tries, "here", str(number))
         assert len(tries._users) <= 11

@@ -57,17 +57,17 @@ class Lake:
         ulid = str(ULID.from_timestamp(ms / 1_000))
         position = {} if rewritten else {"partition": 0, "start_offset": 0}
         name = str(DataFileName(topic=TOPIC.topic, ulid=ulid, extension="parquet", **position))
-        self._write("data", name, ms)
+        self.write_old("data", name, ms)
         if says:
             self.footers[name] = says
         return name
 
     def put_manifest(self, *, ms: int = OLD_MS) -> str:
         name = f"{new_attempt_id(self.memory.load().uuid)}-m0.avro"
-        self._write("metadata", name, ms)
+        self.write_old("metadata", name, ms)
         return name
 
-    def _write(self, folder: str, name: str, ms: int) -> None:
+    def write_old(self, folder: str, name: str, ms: int) -> None:
         path = self.folder / folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(b"x")
@@ -238,8 +238,8 @@ def test_a_file_that_cannot_be_read_stays_and_is_told(lake: Lake) -> None:
 
 def test_names_that_are_not_ours_are_not_looked_at(lake: Lake) -> None:
     for name in ("part-0.parquet", f"other-0-{0:020d}-{str(ULID.from_timestamp(1)).lower()}.parquet"):
-        lake._write("data", name, OLD_MS)
-    lake._write("metadata", "11111111-1111-4111-8111-111111111111-m0.avro", OLD_MS)
+        lake.write_old("data", name, OLD_MS)
+    lake.write_old("metadata", "11111111-1111-4111-8111-111111111111-m0.avro", OLD_MS)
     kinds, report = lake.search()
     assert (kinds, report.kept) == ({}, {})
 

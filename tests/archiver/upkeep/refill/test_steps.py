@@ -12,7 +12,7 @@ import pytest
 from archiver.engine.choice import EngineChoice
 from archiver.storage.formats import FORMATS
 from archiver.upkeep.refill import steps
-from archiver.upkeep.refill.job import _accepted
+from archiver.upkeep.refill.job import acceptance_of
 from archiver.upkeep.refill.steps import Found, RefillWork
 from catalog.account.interval import Interval
 from catalog.model import DataFileInfo
@@ -63,7 +63,7 @@ def test_look_takes_the_digest_of_the_account(tmp_path: Path, monkeypatch: pytes
 
 def test_acceptance_names_the_present_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = look(tmp_path, monkeypatch, {"A": (file("file:///before.parquet", rows=10),)})
-    accepted = _accepted(result, HOLE, erased=2)
+    accepted = acceptance_of(result, HOLE, erased=2)
     assert (accepted.left, accepted.paths) == (8, tuple(item.path for item in result.expected["A"].files))
     assert accepted.paths != ("file:///before.parquet",)
 

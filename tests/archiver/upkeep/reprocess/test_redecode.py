@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.message_factory import GetMessageClass
 
 from archiver.files.translate import Translator
-from archiver.upkeep.reprocess.job import _lossy_versions
+from archiver.upkeep.reprocess.job import lossy_versions_of
 from archiver.upkeep.reprocess.redecode import Decoding, RedecodedRows, Redecoder
 from archiver.upkeep.reprocess.row_filter import Reach, RowFilter
 from archiver.upkeep.wide_schema import wide_schema
@@ -86,7 +86,7 @@ def test_a_column_is_not_given_for_another_one(reach: Reach) -> None:
     now = assign(then.state, key=fields("bytes name = 1;"), value=fields("string b = 2;"))
     both = "string a = 1; string b = 2;"
     sent = ((NO_TEXT, message(both, a="kept", b="x" * 20)), (NO_TEXT, message(both, b="x" * 20)))
-    mended = again(then, now, reach, *sent, lossy_versions=_lossy_versions(now))
+    mended = again(then, now, reach, *sent, lossy_versions=lossy_versions_of(now))
     kept, taken = mended.rows.to_pylist()
     assert (kept["val"]["a"], kept["val"]["b"], kept["kafka"]["schema_version"]) == ("kept", None, then.version)
     assert (taken["val"]["b"], taken["kafka"]["schema_version"]) == ("x" * 20, now.version)
@@ -98,4 +98,4 @@ def test_versions_lacking_a_column_are_lossy_by_part() -> None:
     third = assign(second.state, key=fields("int64 k = 1; string more = 2;"), value=fields("string renamed = 1;"))
     versions = (first.version, second.version, third.version)
     assert len(set(versions)) == 3
-    assert _lossy_versions(third) == {"key": frozenset(), "val": frozenset({second.version})}
+    assert lossy_versions_of(third) == {"key": frozenset(), "val": frozenset({second.version})}

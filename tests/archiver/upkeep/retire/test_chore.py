@@ -29,16 +29,16 @@ def written(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("fault", [ValueError("nobody foresaw this"), MemoryError()])
 def test_a_fault_nobody_foresaw_does_not_stop_the_job(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, fault: Exception
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, fault: Exception
 ) -> None:
     runs: list[tuple[str, ...]] = []
 
-    def fail(self: Expire) -> NoReturn:
-        runs.append(self._topics)
-        raise fault
+    class Failing(Expire):
+        def run(self) -> NoReturn:
+            runs.append(self._topics)
+            raise fault
 
-    monkeypatch.setattr(Expire, "run", fail)
-    turns = ChoreTurns((retirement(load_config(written(tmp_path), {})),))
+    turns = ChoreTurns((retirement(load_config(written(tmp_path), {}), job_of=Failing),))
     turns.run("clicks", "orders")
     turns.run("clicks", "orders")
     assert runs == [("orders",)], "clicks isn't to be expired, and orders rests after a failure"
@@ -46,16 +46,18 @@ def test_a_fault_nobody_foresaw_does_not_stop_the_job(
     assert type(fault).__name__ in caplog.text
 
 
-def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path) -> None:
     outcomes = [TopicRetired(topic="orders", table="t", stopped=True), TopicRetired(topic="orders", table="t")]
     runs = list[bool]()
 
-    def run(self: Expire) -> ExpireReport:
-        runs.append(self._options.is_over())
-        return ExpireReport(topics=(outcomes[len(runs) - 1],), dry_run=False, seconds=0.0)
+    class Stopping(Expire):
+        def run(self) -> ExpireReport:
+            runs.append(self._options.is_over())
+            return ExpireReport(topics=(outcomes[len(runs) - 1],), dry_run=False, seconds=0.0)
 
-    monkeypatch.setattr(Expire, "run", run)
-    turns = ChoreTurns((retirement(load_config(written(tmp_path), {})),), ChoreStates(last={"orders": 7}))
+    turns = ChoreTurns(
+        (retirement(load_config(written(tmp_path), {}), job_of=Stopping),), ChoreStates(last={"orders": 7})
+    )
     cursors = []
     for _ in range(3):
         turns.run("clicks", "orders")
@@ -69,25 +71,28 @@ def test_it_goes_on_in_the_next_pause_until_nothing_is_left(tmp_path: Path, monk
     assert runs == [False, False, True], "the run gets the pause's own end"
 
 
-def test_a_file_that_keeps_records_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_keeps_records_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     result = TopicRetired(topic="orders", table="t", kept={3: "s3://b/1"})
-    monkeypatch.setattr(Expire, "run", lambda _: ExpireReport(topics=(result,), dry_run=False, seconds=0.0))
-    ChoreTurns((retirement(load_config(written(tmp_path), {})),)).run("orders")
+
+    class Keeping(Expire):
+        def run(self) -> ExpireReport:
+            return ExpireReport(topics=(result,), dry_run=False, seconds=0.0)
+
+    ChoreTurns((retirement(load_config(written(tmp_path), {}), job_of=Keeping),)).run("orders")
     assert "a file keeps records of orders, partition 3, that should go: s3://b/1" in caplog.text
 
 
-def test_a_hold_that_is_set_meanwhile_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hold_that_is_set_meanwhile_is_seen(tmp_path: Path) -> None:
     holds = list[bool]()
 
-    def run(self: Expire) -> ExpireReport:
-        holds.append(self._config.topic("orders").hold)
-        return ExpireReport(topics=(TopicRetired(topic="orders", table="t", stopped=True),), dry_run=False, seconds=0.0)
+    class Held(Expire):
+        def run(self) -> ExpireReport:
+            holds.append(self._config.topic("orders").hold)
+            topic = TopicRetired(topic="orders", table="t", stopped=True)
+            return ExpireReport(topics=(topic,), dry_run=False, seconds=0.0)
 
-    monkeypatch.setattr(Expire, "run", run)
     path = written(tmp_path)
-    turns = ChoreTurns((retirement(load_config(path, {}), latest=lambda: load_config(path, {})),))
+    turns = ChoreTurns((retirement(load_config(path, {}), latest=lambda: load_config(path, {}), job_of=Held),))
     turns.run("orders")
     path.write_text(CONFIG.replace('expire = "auto"', 'expire = "auto"\nhold = true'))
     turns.run("orders")

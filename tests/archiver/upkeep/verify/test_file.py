@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,10 @@ from pyarrow.parquet import encryption
 
 from archiver.archive.assemble import Assembler
 from archiver.archive.mappings import KnownMappings
-from archiver.archive.open_file import OpenFile
 from archiver.archive.table_files import TableFile, ValueBounds
-from archiver.storage.formats import FORMATS
+from archiver.storage.formats import FORMATS, SegmentFormats
 from archiver.storage.objects import ObjectStore
-from archiver.storage.parquet.reader import ParquetSegmentReader
-from archiver.storage.segment import Block, SegmentLayout, SegmentOrigin
+from archiver.storage.segment import SegmentLayout, SegmentOrigin
 from archiver.storage.spool_file import SpoolFile
 from archiver.upkeep.verify.file import FileToRead, VerifiedFile, VerifyTarget, VerifyTask, verify_files
 from archiver.upkeep.verify.file_claims import Identity
@@ -38,6 +35,7 @@ from schema_mapping.columns.fixed import (
 )
 from tests.support.storage.footer_flips import judged, some_flips, without_checksum
 from tests.support.storage.parquet_pages import page_headers, with_other_count, without_page
+from tests.support.storage.watched_format import watched_formats
 
 ROWS = 50
 ORIGIN = SegmentOrigin(cluster_id="c", topic="t", topic_id="", partition=0, start_offset=0, end_offset=ROWS)
@@ -81,12 +79,12 @@ class _Mapping:
         return self._archive.rows if version == 1 else None
 
 
-def result_of(archive: Any, local: Path) -> VerifiedFile:
-    (result,) = results_of(archive, local)
+def result_of(archive: Any, local: Path, formats: SegmentFormats = FORMATS) -> VerifiedFile:
+    (result,) = results_of(archive, local, formats=formats)
     return result
 
 
-def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
+def results_of(archive: Any, *paths: Path, formats: SegmentFormats = FORMATS) -> tuple[VerifiedFile, ...]:
     size = paths[0].stat().st_size
     files = [
         TableFile(
@@ -106,7 +104,7 @@ def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
         topic="t",
         identity=Identity(cluster_id="c", topic="t", topic_id="", table="n.t"),
         objects=ObjectStore.of({}),
-        formats=FORMATS,
+        formats=formats,
         mappings={1: archive.mapping},
     )
     whole = TallyCut(partition=0, start_offset=0, end_offset=ROWS)
@@ -114,31 +112,21 @@ def results_of(archive: Any, *paths: Path) -> tuple[VerifiedFile, ...]:
     return verify_files(VerifyTask(target=target, files=selected))
 
 
-@pytest.fixture
-def decoded(monkeypatch: pytest.MonkeyPatch) -> list[frozenset[int] | None]:
+def decoded(archive: Any, local: Path) -> tuple[VerifiedFile, frozenset[int]]:
+    """Return the result, and the ids of the columns that were decoded for it."""
     seen: list[frozenset[int] | None] = []
-    read = ParquetSegmentReader.read
-
-    def reading(
-        self: ParquetSegmentReader, block: Block, field_ids: frozenset[int] | None = None, **options: Any
-    ) -> Iterator[pa.RecordBatch]:
-        seen.append(field_ids)
-        return read(self, block, field_ids, **options)
-
-    monkeypatch.setattr(ParquetSegmentReader, "read", reading)
-    return seen
+    result = result_of(archive, local, watched_formats(reads=seen.append))
+    (columns,) = seen
+    assert columns is not None
+    return result, columns
 
 
-def test_sound_file_is_proven_by_decoding_needed_columns(
-    archive: Any, local: Path, decoded: list[frozenset[int] | None]
-):
-    result = result_of(archive, local)
+def test_sound_file_is_proven_by_decoding_needed_columns(archive: Any, local: Path):
+    result, columns = decoded(archive, local)
     assert (result.faults, result.rows, result.is_intact, result.is_read) == ((), ROWS, True, True)
     assert [piece.rows for piece in result.pieces] == [ROWS]
     assert (result.size_bytes, result.modified_ms) == (local.stat().st_size, local.stat().st_mtime_ns // 1_000_000)
-    (asked,) = decoded
-    assert asked is not None
-    assert BATCH_START_ID not in asked
+    assert BATCH_START_ID not in columns
 
 
 @pytest.mark.parametrize("name", UNUSED)
@@ -175,17 +163,13 @@ def test_another_number_of_values_in_a_page_header_is_damage(archive: Any, local
     assert results == [(False, [FaultKind.DAMAGED])] * len(pages)
 
 
-def test_damage_without_values_is_found_without_decoding(
-    archive: Any, local: Path, decoded: list[frozenset[int] | None]
-):
+def test_damage_without_values_is_found_without_decoding(archive: Any, local: Path):
     with FORMATS.written.open(ObjectStore.of({}), local.as_uri()) as reader:
         (block,) = reader.blocks()
         nulls = reader.null_columns(block, frozenset((HEADERS_ID, VAL_ID, KAFKA_ID)))
     assert nulls >= {APPEND_TIMESTAMP_ID, RAW_TIMESTAMP_ID}
-    result_of(archive, local)
-    (asked,) = decoded
-    assert asked is not None
-    assert not asked & nulls, "their pages are held against their checksums"
+    _, columns = decoded(archive, local)
+    assert not columns & nulls, "their pages are held against their checksums"
     whole = local.read_bytes()
     for path in ("kafka.append_timestamp", "kafka.raw_timestamp"):
         chunk = _chunk(local, path)
@@ -208,101 +192,82 @@ def test_footer_bit_flip_is_found_as_by_decoding_all(archive: Any, local: Path, 
 
 
 def judge(archive: Any, local: Path) -> int:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ParquetSegmentReader, "to_decode", lambda *_, **__: None)
-        before = bool(result_of(archive, local).faults)
+    before = bool(result_of(archive, local, watched_formats(decodes_all=True)).faults)
     return before + 2 * bool(result_of(archive, local).faults)
 
 
-def test_task_reads_two_files_at_once_and_reports_in_order(
-    archive: Any, local: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_task_reads_two_files_at_once_and_reports_in_order(archive: Any, local: Path, tmp_path: Path):
     paths = [tmp_path / f"{name}.parquet" for name in ("whole", "cut", "gone", "again")]
     data = local.read_bytes()
     for path, content in zip(paths, (data, data[: len(data) // 2], None, data), strict=True):
         if content is not None:
             path.write_bytes(content)
     both = threading.Barrier(2)
-    opened = ObjectStore.open
-
-    def opening(self: ObjectStore, path: str) -> Any:
-        both.wait(timeout=30)
-        return opened(self, path)
-
-    monkeypatch.setattr(ObjectStore, "open", opening)
-    results = results_of(archive, *paths)
+    results = results_of(archive, *paths, formats=watched_formats(opens=lambda _: both.wait(timeout=30)))
     assert [result.path for result in results] == [path.as_uri() for path in paths]
     assert [result.is_intact for result in results] == [True, False, False, True]
     kinds = [[fault.kind for fault in result.faults] for result in results]
     assert kinds == [[], [FaultKind.DAMAGED], [FaultKind.MISSING_FILE], []]
 
 
-def test_batch_is_digested_while_the_next_is_decoded(archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("archiver.storage.parquet.reader.BATCH_ROWS", ROWS // 2)
-    both = threading.Barrier(2)
-    assemble, count = Assembler.records, Tally.add
-    calls: list[str] = []
+@pytest.fixture
+def counting(monkeypatch: pytest.MonkeyPatch) -> list[Callable[[], object]]:
+    """The steps before the next batches are counted."""
+    steps: list[Callable[[], object]] = []
+    count = Tally.add
 
-    def assembling(self: Assembler, rows: pa.RecordBatch, kafka: pa.StructArray, *nulls: Any) -> pa.RecordBatch:
-        calls.append("assemble")
-        if calls.count("assemble") == 2:
-            both.wait(timeout=30)
-        return assemble(self, rows, kafka, *nulls)
-
-    def counting(self: Tally, records: pa.RecordBatch) -> RecordDigest:
-        calls.append("count")
-        if calls.count("count") == 1:
-            both.wait(timeout=30)
+    def add(self: Tally, records: pa.RecordBatch) -> RecordDigest:
+        steps.pop(0)()
         return count(self, records)
 
-    monkeypatch.setattr(Assembler, "records", assembling)
-    monkeypatch.setattr(Tally, "add", counting)
-    result = result_of(archive, local)
+    monkeypatch.setattr(Tally, "add", add)
+    return steps
+
+
+def test_batch_is_digested_while_the_next_is_decoded(archive: Any, local: Path, counting: list[Callable[[], object]]):
+    both = threading.Barrier(2)
+    counting += [lambda: both.wait(timeout=30), lambda: None]
+    decoding: list[Callable[[], object]] = [lambda: None, lambda: both.wait(timeout=30)]
+    formats = watched_formats(batch_rows=ROWS // 2, batches=lambda _: decoding.pop(0)())
+    result = result_of(archive, local, formats)
     assert (result.faults, result.rows, result.is_intact) == ((), ROWS, True)
-    assert (calls.count("assemble"), calls.count("count")) == (2, 2)
+    assert (decoding, counting) == ([], [])
 
 
-def test_file_is_closed_after_reading_if_counting_fails(archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("archiver.storage.parquet.reader.BATCH_ROWS", 10)
-    is_read_ahead = threading.Event()
-    assemble, close = Assembler.records, OpenFile.close
+def test_file_is_closed_after_reading_if_counting_fails(
+    archive: Any, local: Path, counting: list[Callable[[], object]]
+):
+    is_read_ahead, is_closed = threading.Event(), threading.Event()
     calls: list[str] = []
 
-    def assembling(self: Assembler, rows: pa.RecordBatch, kafka: pa.StructArray, *nulls: Any) -> pa.RecordBatch:
+    def decode(_: pa.RecordBatch) -> None:
         if calls:
             is_read_ahead.set()
-            time.sleep(0.05)
-        calls.append("assembled")
-        return assemble(self, rows, kafka, *nulls)
+            is_closed.wait(timeout=0.05)
+        calls.append("decoded")
 
-    def counting(self: Tally, records: pa.RecordBatch) -> RecordDigest:
+    def close() -> None:
+        calls.append("closed")
+        is_closed.set()
+
+    def fail() -> None:
         assert is_read_ahead.wait(timeout=30)
         raise ValueError("broken")
 
-    def closing(self: OpenFile) -> None:
-        calls.append("closed")
-        close(self)
-
-    monkeypatch.setattr(Assembler, "records", assembling)
-    monkeypatch.setattr(Tally, "add", counting)
-    monkeypatch.setattr(OpenFile, "close", closing)
-    result = result_of(archive, local)
+    counting.append(fail)
+    result = result_of(archive, local, watched_formats(batch_rows=10, batches=decode, closes=close))
     assert not result.is_read
     assert "broken" in result.faults[0].message
-    assert calls == ["assembled", "assembled", "closed"]
+    assert calls == ["decoded", "decoded", "closed"]
 
 
-def test_a_file_without_checksums_is_decoded_whole(
-    archive: Any, rows: pa.RecordBatch, tmp_path: Path, decoded: list[frozenset[int] | None]
-):
+def test_a_file_without_checksums_is_decoded_whole(archive: Any, rows: pa.RecordBatch, tmp_path: Path):
     """Other engines write such files."""
     path = tmp_path / "theirs.parquet"
     pq.write_table(pa.Table.from_batches([rows]), path)
-    result = result_of(archive, path)
+    result, columns = decoded(archive, path)
     assert (result.rows, result.is_read) == (ROWS, True)
-    (asked,) = decoded
-    assert asked is not None
-    assert BATCH_START_ID in asked
+    assert BATCH_START_ID in columns
 
 
 def test_a_file_without_field_ids_beside_ours_is_decoded_whole(archive: Any, rows: pa.RecordBatch, tmp_path: Path):
@@ -314,16 +279,13 @@ def test_a_file_without_field_ids_beside_ours_is_decoded_whole(archive: Any, row
         assert reader.to_decode(block, frozenset({BATCH_START_ID})) is None
 
 
-def test_a_column_whose_name_looks_like_a_path_is_looked_at(
-    archive: Any, rows: pa.RecordBatch, tmp_path: Path, decoded: list[frozenset[int] | None]
-):
+def test_a_column_whose_name_looks_like_a_path_is_looked_at(archive: Any, rows: pa.RecordBatch, tmp_path: Path):
     path = tmp_path / "theirs.parquet"
     field = pa.field("val.total", pa.int64(), metadata={"PARQUET:field_id": "7000"})
     pq.write_table(pa.Table.from_batches([rows]).append_column(field, pa.array(range(ROWS))), path)
-    assert result_of(archive, path).is_read
-    (asked,) = decoded
-    assert asked is not None
-    assert 7000 in asked
+    result, columns = decoded(archive, path)
+    assert result.is_read
+    assert 7000 in columns
 
 
 def test_a_column_with_a_key_of_its_own_is_a_fault_of_the_file(archive: Any, rows: pa.RecordBatch, tmp_path: Path):
@@ -350,11 +312,11 @@ class _Keys(encryption.KmsClient):
         return base64.b64decode(wrapped_key)
 
 
-def test_a_stream_that_fails_leaves_it_to_the_decoding(archive: Any, local: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_stream_that_fails_leaves_it_to_the_decoding(archive: Any, local: Path):
     with FORMATS.written.open(ObjectStore.of({}), local.as_uri()) as reader:
         (block,) = reader.blocks()
         assert reader.to_decode(block, frozenset({BATCH_START_ID})) is not None
-        reader._stream.close()  # type: ignore[attr-defined]
+        reader.close()
         assert reader.to_decode(block, frozenset({BATCH_START_ID})) is None
 
 
