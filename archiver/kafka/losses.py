@@ -66,8 +66,9 @@ def diverged(
 ) -> DataLoss:
     """`differs` is a comparison's result."""
     return DataLoss(
-        "The log was cut back and written anew after it was archived (an unclean leader election): archive and topic "
-        "don't hold the same records any more, and the partition stays stopped. To go on, archive the topic to "
+        "The log was cut back and written anew after it was archived (an unclean leader election, or a topic that was"
+        " deleted and created again): archive and topic don't hold the same records any more, and the partition stays"
+        " stopped. To go on, archive the topic to "
         "another table, with a registry of its own",
         topic=topic,
         partition=partition,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -59,6 +60,7 @@ def look_at_kafka(config: Config) -> Iterator[Finding]:
         yield from _requests(brokers)
         topics = config.select_kafka(existing, may_be_none=True) if config.sections else ()
         brokers.refresh([topic.name for topic in topics])
+        yield from _ids(brokers, topics)
         for topic in topics:
             yield from _topic(brokers, topic)
 
@@ -70,6 +72,19 @@ def _requests(brokers: BrokerClient) -> Iterator[Finding]:
             yield Finding(
                 part=KAFKA, subject=name, outcome=CheckOutcome.WARNING, detail=f"the brokers lack it: {consequence}"
             )
+
+
+def _ids(brokers: BrokerClient, topics: Sequence[TopicConfig]) -> Iterator[Finding]:
+    """Warn once if topics have no ids (Kafka before 2.8, Redpanda before 25.3)."""
+    for topic in topics:
+        with suppress(ContextError):  # reported for its topic
+            if brokers.described(topic.name).topic_id is None:
+                detail = (
+                    "the brokers give topics none, so each run compares the newest archived records (at most 1 MiB) of"
+                    " partitions with new ones: a topic that was created again may have the same epochs"
+                )
+                yield Finding(part=KAFKA, subject="topic ids", outcome=CheckOutcome.WARNING, detail=detail)
+            return
 
 
 def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
@@ -85,7 +100,7 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
         log.fetch(starts[fullest], max_bytes=1)
         if ends[fullest] > starts[fullest] and (reason := unreadable(log, starts[fullest])) is not None:
             raise losses.unreadable(reason, topic.name, fullest, offset=starts[fullest])
-        is_useless = not brokers.lacks_epochs and _epochs_are_useless(brokers, topic.name, fullest, ends[fullest])
+        is_useless = not brokers.lacks_epochs and _epochs_are_useless(brokers, log, topic.name, fullest, ends[fullest])
     except ContextError as error:
         yield failure(KAFKA, error, subject)
         return
@@ -96,16 +111,29 @@ def _topic(brokers: BrokerClient, topic: TopicConfig) -> Iterator[Finding]:
         yield Finding(part=KAFKA, subject=subject, outcome=CheckOutcome.WARNING, detail=UNPROVEN_EPOCHS % topic.name)
 
 
-def _epochs_are_useless(brokers: BrokerClient, topic: str, partition: int, end: int) -> bool:
-    """No current epoch, or it ends before the log."""
+def _epochs_are_useless(brokers: BrokerClient, log: PartitionFetcher, topic: str, partition: int, end: int) -> bool:
+    """Neither the brokers nor the newest batch name an epoch, or it ends before the log."""
     epoch = brokers.current_epoch(topic, partition)
-    if epoch < 0 or not end:
-        return epoch < 0
+    if not end:
+        return False
+    if epoch < 0:  # as Metadata before version 9 does
+        epoch, end = _newest_epoch(log, end)
+    if epoch < 0:
+        return True
     answer = brokers.end_of_epoch(topic, {partition: epoch}).get(partition)
     if brokers.lacks_epochs:
         return False
-    moved = brokers.current_epoch(topic, partition) != epoch
+    moved = brokers.current_epoch(topic, partition) not in {-1, epoch}
     return not moved and (answer is None or answer.end_offset < end)
+
+
+def _newest_epoch(log: PartitionFetcher, end: int) -> tuple[int, int]:
+    """The epoch of the newest committed batch, -1 if it has none, and an offset at or before the epoch's end."""
+    newest = -1, 0
+    for piece in log.batches(end - 1, end, cut_head=True, max_bytes=1):
+        if len(piece.epochs.epoch):
+            newest = int(piece.epochs.epoch[-1]), int(piece.epochs.base_offset[-1]) + 1
+    return newest
 
 
 def look_at_postgres(dsn: str) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
 """Detect a recreated or diverged log when leader epochs are inconclusive (docs/adr/0025-epochs-and-records.md).
 
 Missing or different records are a divergence, otherwise epochs are corrected. Without epochs of brokers, the
-newest archived records are compared each time (docs/adr/0078-brokers-without-epochs.md).
+newest archived records are compared each time (docs/adr/0078-brokers-without-epochs.md), and so they are without
+topic ids (docs/adr/0108-topics-without-ids.md).
 """
 
 from __future__ import annotations
@@ -88,11 +89,20 @@ class Continuity:
         self._proven = proven
         self._newest_bytes = newest_bytes
 
-    def judged(self, seen: SeenPartition, answer: EpochEnd | None) -> SeenPartition:
+    def judged(self, seen: SeenPartition, answer: EpochEnd | None, *, has_id: bool = True) -> SeenPartition:
         """`answer` is the leader's about `seen.known.leader_epoch`.
 
-        If reading log or archive raises, nothing is proven.
+        Without a topic id, a topic that was created again may have the same epochs: then new records are archived only
+        after the newest archived ones were compared. If reading log or archive raises, nothing is proven.
         """
+        judged = self._judged_by_epochs(seen, answer)
+        if has_id or seen.known is None or seen.known.leader_epoch < 0 or judged.epoch_end is not None:
+            return judged
+        if not judged.proves_epochs or seen.last_stable <= seen.next_offset:
+            return judged
+        return replace(self._compare_newest(judged, seen.known), proves_epochs=True)
+
+    def _judged_by_epochs(self, seen: SeenPartition, answer: EpochEnd | None) -> SeenPartition:
         position = seen.known
         if position is None:
             return seen

@@ -80,7 +80,8 @@ class PartitionInspector:
         for partition in bounds.starts:
             seen = bounds.seen(partition, known.get(partition), starts.get(partition), missing=missing)
             try:
-                judged = continuity.judged(seen, bounds.epoch_ends.get(partition))
+                answer = bounds.epoch_ends.get(partition)
+                judged = continuity.judged(seen, answer, has_id=self.topic_id is not None)
             except ContextError as error:
                 inspected[partition] = InspectedPartition(seen=seen, problem=error)
             else:

@@ -28,7 +28,7 @@ from pyiceberg.table.update import (
 )
 from pyiceberg.types import IntegerType, LongType, NestedField, StringType, StructType
 
-from catalog.errors import TableError
+from catalog.errors import CatalogDenied, TableError
 from catalog.iceberg.creation import UPGRADE, schema_updates, sort_order
 from catalog.iceberg.rest import BoundedRestCatalog, connect, in_our_words
 from catalog.iceberg.table_creation import Creation, check_field_ids, create_table, refuses_staging
@@ -114,6 +114,10 @@ class ScratchTable:
         with self._in_our_words():
             try:
                 creation = create_table(self._rest, name, _NoteTable())
+            except CatalogDenied:  # without keys the table can't be loaded, but it may have been made
+                with suppress(TableError):
+                    self.drop()
+                raise
             finally:
                 with suppress(Exception):  # what failed may have left the table
                     self._table = self._rest.load_table(name)
@@ -169,7 +173,7 @@ class ScratchTable:
         """The caller deletes the files. Raises TableError."""
         assert self._rest is not None
         with self._in_our_words():
-            self._rest.drop_table(self.table.name())
+            self._rest.drop_table(f"{self._namespace}.{self.name}")
 
     def leave(self) -> TableError | None:
         """Return the error that prevented it."""

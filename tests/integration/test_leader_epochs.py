@@ -24,6 +24,7 @@ from tests.support.archive.job_runs import archive_once, numbered, places, read,
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.kafka.flipped_batch import flip_batch
 from tests.support.kafka.own_broker import OwnBroker, own_broker
+from tests.support.kafka.redpanda_proxy import redpanda_proxy
 from tests.support.servers.stack import Stack
 
 pytestmark = pytest.mark.integration
@@ -45,25 +46,30 @@ class Elected:
 
 @pytest.fixture(scope="module")
 def elected(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elected]:
-    with own_broker(stack, tmp_path_factory.mktemp("own-broker")) as broker:
+    with (
+        own_broker(stack, tmp_path_factory.mktemp("own-broker")) as broker,
+        redpanda_proxy(broker.stack.bootstrap_servers) as redpanda,
+    ):
         own = broker.stack
-        topics = {story: own.topic() for story in ("outlives", "regrown", "covered", "shorter", "flipped")}
+        topics = {story: own.topic() for story in ("outlives", "regrown", "covered", "shorter", "flipped", "repeated")}
         configs = {story: own.config({topic: {}}) for story, topic in topics.items()}
+        configs["repeated"] = own.config({topics["repeated"]: {}}, kafka=redpanda.options)
         writer = own.begun(topics["outlives"], *numbered(range(10)))
-        for story in ("regrown", "shorter"):
+        for story in ("regrown", "shorter", "repeated"):
             own.produce(topics[story], *({"value": b"%d" % number} for number in range(20)), batch_size=100)
         own.produce(topics["covered"], *numbered(range(10)))
         own.begun(topics["covered"], *numbered(range(10, 15))).abort_transaction(60)
-        for story in ("regrown", "covered", "shorter"):
+        for story in ("regrown", "covered", "shorter", "repeated"):
             archive_once(configs[story])
 
         def cut() -> None:
-            for story, before in (("regrown", 12), ("covered", 10), ("shorter", 12)):
+            for story, before in (("regrown", 12), ("covered", 10), ("shorter", 12), ("repeated", 12)):
                 cut_log(broker.log_folder(topics[story]), before)
 
         broker.restart(cut)
         writer.commit_transaction(60)
-        own.produce(topics["regrown"], *({"value": b"other %d" % number} for number in range(30)))
+        for story in ("regrown", "repeated"):
+            own.produce(topics[story], *({"value": b"other %d" % number} for number in range(30)))
         own.produce(topics["covered"], *({"value": b"real %d" % number} for number in range(10)))
         yield Elected(broker, topics, configs)
 
@@ -135,6 +141,13 @@ def test_a_log_written_anew_is_named_offset_by_offset(elected: Elected, how: Cal
     problem = problem_of(config)
     assert problem is not None
     assert problem["context"]["differs"] == error.context["differs"]
+
+
+def test_repeated_epochs_lead_to_the_same_offsets(elected: Elected) -> None:
+    """Redpanda names the requested epoch, whether or not the log has it."""
+    error = error_of(run(elected.topic("repeated")[0]))
+    assert isinstance(error, DataLoss)
+    assert error.context["differs"] == "other records than archived: [12, 20)"
 
 
 @pytest.mark.parametrize("how", [run, accepting])

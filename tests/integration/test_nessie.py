@@ -18,6 +18,7 @@ from tests.support.archive.job_runs import archive_once
 from tests.support.archive.readers import from_archive, from_kafka
 from tests.support.catalog.choice import CATALOG
 from tests.support.catalog.nessie import nessie
+from tests.support.catalog.signing_catalog import keyless
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 
@@ -79,3 +80,14 @@ def test_all_commands(over_nessie: Stack, tmp_path: Path) -> None:
     over_nessie.produce(topic, {"key": b"last", "value": b"x"})
     archive_once(config, topic, engine=InlineEngine())
     assert from_archive(config, topic, 1)[-1].key == b"last"
+
+
+def test_remote_signing_alone_is_reported(stack: Stack, tmp_path: Path) -> None:
+    with nessie(stack, tmp_path, signs=True) as signing:
+        topic = signing.topic()
+        signing.produce(topic, {"value": b"x"})
+        config = signing.config({topic: {}})
+        keyless(config, load_config(config).catalog["uri"])
+        for words in (("check", "--no-spark"), ("archive", "--once")):
+            done = run(config, *words, exit_code=1)
+            assert "the catalog signs each request to the store and vends no keys" in done.stdout + done.stderr

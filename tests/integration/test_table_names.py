@@ -65,6 +65,60 @@ def test_a_refused_name_is_replaced_by_another(stack: Stack, name: str) -> None:
     assert isinstance(errors(run(config))[topic], TableTaken), "the name is taken since the table was made"
 
 
+def test_refused_names_of_a_pattern(stack: Stack) -> None:
+    """A section cures one topic, another template cures them all."""
+    prefix = unique("_raw")
+    topics = [f"{prefix}-{place}" for place in ("de", "fr", "it")]
+    for topic in topics:
+        stack.produce(stack.topic(name=topic), {"value": b"x"})
+    config = stack.config({f"{prefix}-*": {"table": "{namespace}.{topic}"}})
+    with s3_tables_proxy(load_config(config).catalog["uri"]) as proxy:
+        with_catalog(config, proxy.uri)
+        refused = errors(run(config))
+        assert {topic: type(error) for topic, error in refused.items()} == dict.fromkeys(topics, CatalogRefused)
+        assert failed_checks(config) == {f"topic {topic}": "CatalogRefused" for topic in topics}
+        text = config.read_text()
+        config.write_text(f'{text}[topics."{topics[0]}"]\ntable = "kafka.{unique("t")}"\n')
+        assert {topic for topic, error in errors(run(config)).items() if error is None} == {topics[0]}
+        config.write_text(config.read_text().replace("{namespace}.{topic}", "{namespace}.from{topic}"))
+        assert failed_checks(config) == {}
+        report = run(config)
+    assert (report.records, set(errors(report).values())) == (2, {None})
+    assert [read(stack, config, topic).num_rows for topic in topics] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("is_renamed", [False, True])
+def test_the_name_of_a_table_that_somebody_took_away(stack: Stack, is_renamed: bool) -> None:
+    """It stays its topic's name: dropped and renamed tables may come back under it."""
+    topic, other = stack.topic(), stack.topic()
+    for source in (topic, other):
+        stack.produce(source, {"value": b"x"})
+    config = stack.config({topic: {}})
+    name, elsewhere = load_config(config).topic(topic).table, f"kafka.{unique('t')}"
+    assert run(config).records == 1
+    catalog = stack.catalog()
+    if is_renamed:
+        catalog.rename_table(name, elsewhere)
+    else:
+        catalog.drop_table(name)
+    text = config.read_text()
+    assert isinstance(errors(run(config))[topic], RegistryBehind)
+    config.write_text(text.replace(json.dumps(topic), json.dumps(other)))
+    taken = errors(run(config))[other]
+    assert isinstance(taken, TableTaken)
+    assert (taken.context["taken_by"], taken.context["table"]) == (topic, name)
+    config.write_text(text.replace(json.dumps(name), json.dumps(elsewhere)))
+    moved = errors(run(config))[topic]
+    assert isinstance(moved, TableTaken)
+    assert moved.context["archived_in"] == name
+    if is_renamed:
+        catalog.rename_table(elsewhere, name)
+        stack.produce(topic, {"value": b"y"})
+        config.write_text(text)
+        assert run(config).records == 1
+        assert read(stack, config, topic).num_rows == 2
+
+
 def test_topics_whose_table_exists_go_on(stack: Stack) -> None:
     prefix = unique("a")
     topics = [f"{prefix}.b", f"{prefix}.orders"]

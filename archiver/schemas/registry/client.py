@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias, cast
 from uuid import UUID
@@ -176,21 +175,30 @@ class SchemasOfKind(Generic[SchemaT]):
         except BadSchema:
             if self._kind.other_form is None:
                 raise
-            answer = self._in_other_form(schema_id, subject)
-        if answer is not None:
-            with suppress(BadSchema):
-                return self._read_once(schema_id, answer, context, self._kind.other_form)
-        return self._read_once(schema_id, found, context, leniently=True)
+        form = self._kind.other_form
+        if self._kind.is_other_form(str(found["schema"])):
+            schema = self._in_other_form(schema_id, subject, form)
+            return self._read_once(schema_id, found, context, leniently=True) if schema is None else schema
+        try:  # before the other form, in which Karapace leaves out options such as `packed`
+            return self._read_once(schema_id, found, context, leniently=True)
+        except BadSchema:
+            schema = self._in_other_form(schema_id, subject, form)
+            if schema is None:
+                raise
+            return schema
 
-    def _in_other_form(self, schema_id: SchemaNumber, subject: str | None) -> Answer | None:
+    def _in_other_form(self, schema_id: SchemaNumber, subject: str | None, form: str) -> SchemaT | None:
         """Some registries print texts that only they can read."""
         try:
-            answer = self._ask(schema_id, subject, self._kind.other_form)
+            answer = self._ask(schema_id, subject, form)
+            if answer is not None and self._kind.is_other_form(str(answer["schema"])):
+                return self._read_once(schema_id, answer, context_of(subject), form)
+        except BadSchema:
+            pass
         except SchemaRegistryError as error:
             if not is_refusal(error):
                 raise
-            return None
-        return answer if answer is not None and self._kind.is_other_form(str(answer["schema"])) else None
+        return None
 
     def _read_once(
         self, schema_id: SchemaNumber, found: Answer, context: str, form: str | None = None, *, leniently: bool = False

@@ -37,17 +37,18 @@ class RegistryHttp:
         self._resting_until = 0.0
         self._failure: SchemaRegistryUnavailable | None = None
 
-    def get(self, path: str) -> Mapping[str, Any] | None:
+    def get(self, path: str, *, may_fail: bool = False) -> Mapping[str, Any] | None:
         """None if not found. Retries transient errors, on each url in turn.
 
+        If it `may_fail`, status 500 is a SchemaRegistryError, as for refused parameters.
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError.
         """
-        return self._answer(path, dict)
+        return self._answer(path, dict, may_fail=may_fail)
 
     def get_list(self, path: str) -> Sequence[Any] | None:
         return self._answer(path, list)
 
-    def _answer(self, path: str, kind: type[_Body]) -> _Body | None:
+    def _answer(self, path: str, kind: type[_Body], *, may_fail: bool = False) -> _Body | None:
         if self._failure is not None and time.monotonic() < self._resting_until:
             raise self._failure
         retrying = Retrying(
@@ -60,7 +61,8 @@ class RegistryHttp:
         try:
             for attempt in retrying:
                 with attempt:
-                    return self._once(urls[(attempt.retry_state.attempt_number - 1) % len(urls)], path, kind)
+                    url = urls[(attempt.retry_state.attempt_number - 1) % len(urls)]
+                    return self._once(url, path, kind, may_fail=may_fail)
         except SchemaRegistryUnavailable as error:
             rest = max(self._settings.rest, _asked(error))
             self._failure, self._resting_until = error, time.monotonic() + rest
@@ -76,7 +78,7 @@ class RegistryHttp:
         growing = wait_random_exponential(multiplier=settings.pause, max=settings.timeout)(state)
         return growing if state.attempt_number % len(settings.urls) else max(growing, _asked(_failure(state)))
 
-    def _once(self, url: str, path: str, kind: type[_Body]) -> _Body | None:
+    def _once(self, url: str, path: str, kind: type[_Body], *, may_fail: bool) -> _Body | None:
         where = {"url": url, "path": path}
         try:
             answer = self._session.get(url.rstrip("/") + path, timeout=self._settings.timeout, allow_redirects=False)
@@ -98,6 +100,8 @@ class RegistryHttp:
             ) from error
         except OSError as error:
             raise SchemaRegistryError(f"a file of [schema_registry] can't be used: {error}", **where) from error
+        if may_fail and answer.status_code == SERVER_ERRORS:
+            raise SchemaRegistryError("the schema registry fails at this request", status=SERVER_ERRORS, **where)
         return _read(answer, where, kind)
 
 

@@ -18,8 +18,11 @@ from archiver.schemas.registry.settings import SchemaRegistrySettings
 
 Answer: TypeAlias = Mapping[str, Any]
 
-_REFUSALS: Final = frozenset({400, 404, 405, 406, 422, 501})
-"""Statuses of a server that doesn't have a path, or doesn't take a parameter."""
+_REFUSALS: Final = frozenset({400, 404, 405, 406, 422, 500, 501})
+"""Statuses of a server that doesn't have a path, or doesn't take a parameter.
+
+Karapace answers 500 to `format` if a schema has references: it reads the text without them.
+"""
 
 
 class RegistryRequests:
@@ -39,7 +42,7 @@ class RegistryRequests:
         refusal: SchemaRegistryError | None = None
         for name in dict.fromkeys(filter(None, (subject, context))):
             try:
-                answer = self._http.get(_with(path, subject=name, format=form))
+                answer = self._http.get(_with(path, subject=name, format=form), may_fail=form is not None)
             except SchemaRegistryError as error:
                 if not is_refusal(error):
                     raise
@@ -48,7 +51,7 @@ class RegistryRequests:
                 if answer is not None:
                     return answer
         if not context or not self._has_context(context):
-            return self._http.get(_with(path, format=form))
+            return self._http.get(_with(path, format=form), may_fail=form is not None)
         if refusal is not None:
             raise refusal
         return None
@@ -56,7 +59,7 @@ class RegistryRequests:
     def by_guid(self, guid: UUID, form: str | None = None) -> Answer | None:
         """None also if the registry has no GUIDs."""
         try:
-            return self._http.get(_with(f"/schemas/guids/{guid}", format=form))
+            return self._http.get(_with(f"/schemas/guids/{guid}", format=form), may_fail=form is not None)
         except SchemaRegistryError as error:
             if not is_refusal(error) or not self._is_registry():
                 raise
@@ -97,12 +100,12 @@ class RegistryRequests:
     def _version(self, subject: str, version: int, form: str | None) -> Answer | None:
         path = f"/subjects/{_quoted(subject)}/versions/{version}"
         try:
-            answer = self._http.get(_with(path, deleted="true", format=form))
+            answer = self._http.get(_with(path, deleted="true", format=form), may_fail=form is not None)
         except SchemaRegistryError as error:
             if not is_refusal(error):
                 raise
             answer = None
-        return self._http.get(_with(path, format=form)) if answer is None else answer
+        return self._http.get(_with(path, format=form), may_fail=form is not None) if answer is None else answer
 
     def _has_context(self, context: str) -> bool:
         """True if the credentials may not list contexts."""
@@ -129,7 +132,7 @@ class RegistryRequests:
 
 
 def is_refusal(error: SchemaRegistryError) -> bool:
-    """The server doesn't know the path or a parameter."""
+    """The server doesn't know the path or a parameter, or it is too much for it."""
     return type(error) is SchemaRegistryError and error.context.get("status") in _REFUSALS
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from archiver.config import Config
-from archiver.errors import NotArchived
+from archiver.errors import NotArchived, StorageDenied
 from archiver.storage.journal import Journal
 from archiver.storage.journal_survey import JournalSurvey, survey
 from archiver.upkeep.verify.lost_catalog import find_table
@@ -127,14 +127,21 @@ class SourceFinder:
 
     def _loader(self, told: dict[str, str]) -> Callable[[], ArchiveTable]:
         def load() -> ArchiveTable:
+            refusal: CatalogUnreachable | CatalogDenied | None = None
             if self.metadata is None:
                 try:
                     return self._of_catalog(told)
                 except (CatalogUnreachable, CatalogDenied) as error:
+                    refusal = error
                     told["catalog"] = f"can't be asked: {error.message}"
             else:
                 told["catalog"] = "not asked"
-            table = find_table(self.config, self.topic, self.metadata)
+            try:
+                table = find_table(self.config, self.topic, self.metadata)
+            except StorageDenied as error:
+                if refusal is None:
+                    raise
+                raise refusal from error  # the catalog would give, or sign with, the store's keys
             told["table"] = f"by its metadata file {table.iceberg.metadata_location}, the newest that was found"
             return table
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import pytest
 from kafka.protocol.admin.cluster import DescribeLogDirsRequest
@@ -85,6 +86,7 @@ def test_brokers_that_hang_up_at_newer_versions(cluster: FakeCluster) -> None:
 
 def test_leaders_without_epochs(cluster: FakeCluster) -> None:
     cluster.epoch = -1
+    cluster.answers[FetchRequest] = lambda *_: fetched(build([Record()] * 5, leader_epoch=-1), end=5)
     (*_, last) = findings(cluster)
     assert (last.subject, last.outcome) == ("topic t", CheckOutcome.WARNING)
     assert "or there are none: each run compares the newest archived records" in last.detail
@@ -96,3 +98,18 @@ def test_a_corrupt_batch(cluster: FakeCluster) -> None:
     assert last.failed
     assert last.error is not None
     assert "the batch is corrupt, in three fetches, one of them on a new connection" in str(last.error)
+
+
+@pytest.mark.parametrize(("end", "outcome"), [(5, CheckOutcome.OK), (0, CheckOutcome.WARNING)])
+def test_the_newest_batch_names_the_epoch(cluster: FakeCluster, end: int, outcome: CheckOutcome) -> None:
+    """Metadata before version 9 doesn't, but the archiver compares by the epochs of batches."""
+    cluster.epoch = -1
+    cluster.answers[FetchRequest] = lambda *_: fetched(build([Record()] * 5, leader_epoch=2), end=5)
+    cluster.answers[OffsetForLeaderEpochRequest] = lambda *_: epoch_end(2, end)
+    assert findings(cluster)[-1].outcome is outcome
+
+
+def test_topics_without_ids_are_named_once(cluster: FakeCluster) -> None:
+    cluster.topic_id = UUID(int=0)
+    (warning,) = (finding for finding in findings(cluster) if finding.outcome is CheckOutcome.WARNING)
+    assert (warning.subject, "may have the same epochs" in warning.detail) == ("topic ids", True)

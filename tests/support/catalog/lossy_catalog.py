@@ -53,7 +53,7 @@ class Delivery(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
+class CatalogRequest:
     method: str
     path: str
     headers: Mapping[str, str]
@@ -86,7 +86,7 @@ class LossyProxy(ThreadingHTTPServer):
         self.older_loads: list[int] = []
         self._states: dict[str, deque[bytes]] = defaultdict(lambda: deque(maxlen=_STATES))
         self._is_struck = False
-        self._held: list[_Request] = []
+        self._held: list[CatalogRequest] = []
         self._lock = threading.Lock()
 
     def server_close(self) -> None:
@@ -95,6 +95,10 @@ class LossyProxy(ThreadingHTTPServer):
 
     def refusal(self, method: str, path: str, body: bytes) -> tuple[int, str, str] | None:
         return None
+
+    def changed(self, request: CatalogRequest, answer: bytes) -> bytes:
+        """Return what the client gets for the catalog's answer."""
+        return answer
 
     def next_fault(self) -> Fault | None:
         self.commits += 1
@@ -113,7 +117,7 @@ class LossyProxy(ThreadingHTTPServer):
     def holds(self) -> int:
         return len(self._held)
 
-    def hold(self, request: _Request) -> None:
+    def hold(self, request: CatalogRequest) -> None:
         with self._lock:
             self._held.append(request)
 
@@ -144,7 +148,7 @@ class LossyProxy(ThreadingHTTPServer):
             while True:
                 self.faults.get_nowait()
 
-    def forward(self, request: _Request) -> requests.Response:
+    def forward(self, request: CatalogRequest) -> requests.Response:
         url = self.target + request.path
         return requests.request(
             request.method, url, data=request.body, headers=dict(request.headers), timeout=30, allow_redirects=False
@@ -223,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
         headers = {name: value for name, value in self.headers.items() if name.lower() not in _HOPS}
-        request = _Request(method=self.command, path=self.path, headers=headers, body=body)
+        request = CatalogRequest(method=self.command, path=self.path, headers=headers, body=body)
         if self.server.away:
             self.server.struck += 1
             self.close_connection = True
@@ -244,7 +248,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_HEAD = do_DELETE = handle_any  # noqa: N815 - http.server's names
 
-    def commit(self, request: _Request) -> None:
+    def commit(self, request: CatalogRequest) -> None:
         self.server.deliver_held(Delivery.BEFORE_NEXT_COMMIT)
         match self.server.next_fault():
             case None:
@@ -271,7 +275,7 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.forward(request)
                 self.fail(*_ANSWERS[answered])
 
-    def pass_on(self, request: _Request) -> None:
+    def pass_on(self, request: CatalogRequest) -> None:
         try:
             answer = self.server.forward(request)
         except requests.RequestException:
@@ -279,7 +283,8 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if request.method == "GET" and answer.ok and _TABLE.search(request.path):
             self.server.note_load(request.path, answer.content)
-        self.answer(answer.status_code, answer.content, dict(answer.headers))
+        content = self.server.changed(request, answer.content) if answer.ok else answer.content
+        self.answer(answer.status_code, content, dict(answer.headers))
 
     def answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)

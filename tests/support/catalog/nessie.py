@@ -30,7 +30,7 @@ _S3 = "nessie.catalog.service.s3.default-options"
 
 
 @contextmanager
-def nessie(stack: Stack, scratch: Path) -> Iterator[Stack]:
+def nessie(stack: Stack, scratch: Path, *, signs: bool = False) -> Iterator[Stack]:
     ports = choose(["nessie", "nessie-management"])
     uri = f"http://127.0.0.1:{ports['nessie']}/iceberg"
     storage = stack.endpoints.s3_properties
@@ -45,7 +45,7 @@ def nessie(stack: Stack, scratch: Path) -> Iterator[Stack]:
         f"{_S3}.endpoint": storage["s3.endpoint"],
         f"{_S3}.region": storage["s3.region"],
         f"{_S3}.path-style-access": "true",
-        f"{_S3}.request-signing-enabled": "false",
+        f"{_S3}.request-signing-enabled": str(signs).lower(),
         f"{_S3}.access-key": "urn:nessie-secret:quarkus:store",
         "store.name": storage["s3.access-key-id"],
         "store.secret": storage["s3.secret-access-key"],

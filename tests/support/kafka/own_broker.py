@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,9 +19,10 @@ _ENDS_WITHIN = 30.0
 
 
 class OwnBroker:
-    def __init__(self, shared: Stack, folder: Path) -> None:
+    def __init__(self, shared: Stack, folder: Path, settings: Mapping[str, object]) -> None:
         chosen = ports.choose((kafka.PORT, kafka.CONTROLLER_PORT))
         self._context = PartContext(folder=folder / "kafka", log=folder / "kafka.log", state=draw().with_ports(chosen))
+        self._settings = settings
         self._mark: ProcessMark | None = None
         address = kafka.bootstrap_servers(self._context.state)
         self.stack = Stack(replace(shared.endpoints, bootstrap_servers=address), folder)
@@ -29,6 +30,8 @@ class OwnBroker:
     def start(self) -> None:
         part = kafka.Kafka()
         part.prepare(self._context, lambda _: None)
+        with (self._context.folder / "server.properties").open("a") as properties:
+            properties.writelines(f"{name}={value}\n" for name, value in self._settings.items())
         self._mark = process.spawn(part.launch(self._context))
 
         def is_ready() -> bool:
@@ -51,8 +54,8 @@ class OwnBroker:
 
 
 @contextmanager
-def own_broker(shared: Stack, folder: Path) -> Iterator[OwnBroker]:
-    broker = OwnBroker(shared, folder)
+def own_broker(shared: Stack, folder: Path, settings: Mapping[str, object] | None = None) -> Iterator[OwnBroker]:
+    broker = OwnBroker(shared, folder, settings or {})
     try:
         broker.start()
         yield broker

@@ -1,8 +1,8 @@
 """A schema registry in this process: Confluent's REST API for reads, with faults.
 
 API: docs.confluent.io/platform/current/schema-registry/develop/api.html. Contexts:
-docs.confluent.io/platform/current/schema-registry/schema-linking-cp.html. Apicurio and Karapace lack `format` and
-contexts (ccompat/v7; Karapace's README).
+docs.confluent.io/platform/current/schema-registry/schema-linking-cp.html. Apicurio and Karapace lack contexts,
+and Apicurio lacks `format` (ccompat/v7; `src/karapace/api/routers`).
 """
 
 from __future__ import annotations
