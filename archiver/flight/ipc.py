@@ -6,6 +6,7 @@ Kind and stated sizes of compressed buffers (format/Message.fbs) are checked bef
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from struct import Struct, error
 from typing import Final
 
@@ -13,8 +14,10 @@ import pyarrow as pa
 
 from archiver.errors import BadBatch
 
-MOST_HEADER_BYTES: Final = 64 << 10
-"""The most bytes of a message's header. Of four columns it has a few hundred."""
+_MOST_HEADER_BYTES: Final = 64 << 10
+"""The most bytes of the header of a few columns. Of four columns it has a few hundred."""
+_MOST_FIELDS: Final = 256
+_COLUMN_BYTES: Final = 512
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _ALIGNED: Final = 8
 _SCHEMA, _BATCH = 1, 3
@@ -26,24 +29,52 @@ _I64: Final = Struct("<q")
 _BUFFER: Final = Struct("<qq")
 _HEADER_TYPE, _HEADER = 1, 2
 _LENGTH, _BUFFERS, _COMPRESSION = 0, 2, 3
+_FIELDS, _CHILDREN = 1, 5
+_MOST_DEPTH: Final = 64
 _ROW_BYTES: Final = 20
 """A timestamp, and offsets of key, value and headers."""
 _LEAST_ROW_BYTES: Final = 4
 """A row of a batch has an offset of its value."""
 
 
-def read_schema(header: memoryview) -> pa.Schema:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeaderLimits:
+    """The topic has `columns`."""
+
+    columns: int = 0
+
+    @property
+    def fields(self) -> int:
+        return _MOST_FIELDS + self.columns
+
+    @property
+    def size(self) -> int:
+        return _MOST_HEADER_BYTES + _COLUMN_BYTES * self.columns
+
+
+_FEW_COLUMNS: Final = HeaderLimits()
+
+
+def read_schema(header: memoryview, limits: HeaderLimits = _FEW_COLUMNS) -> pa.Schema:
     """Raises BadBatch."""
-    _check_kind(header, _SCHEMA)
+    _check_kind(header, _SCHEMA, limits)
+    _check_fields(header, limits)
     try:
         return pa.ipc.read_schema(pa.py_buffer(_encapsulated(header, b"")))
     except (pa.ArrowException, OSError, ValueError) as failure:
         raise BadBatch(f"the schema can't be read: {failure}") from None
 
 
-def read_batch(header: memoryview, body: memoryview, schema: pa.Schema, *, most_bytes: int) -> pa.RecordBatch:
+def read_batch(
+    header: memoryview,
+    body: memoryview,
+    schema: pa.Schema,
+    *,
+    most_bytes: int,
+    limits: HeaderLimits = _FEW_COLUMNS,
+) -> pa.RecordBatch:
     """Raises BadBatch, also if the batch unpacks to more than `most_bytes`."""
-    _check_kind(header, _BATCH)
+    _check_kind(header, _BATCH, limits)
     unpacked = _unpacked_bytes(header, body)
     if unpacked > most_bytes:
         raise BadBatch(
@@ -59,9 +90,9 @@ def read_batch(header: memoryview, body: memoryview, schema: pa.Schema, *, most_
     return batch
 
 
-def kept_bytes(header: memoryview, body: memoryview, *, most_bytes: int) -> int:
+def kept_bytes(header: memoryview, body: memoryview, *, most_bytes: int, limits: HeaderLimits = _FEW_COLUMNS) -> int:
     """Estimate a batch's bytes in the log; 0 if too large for `read_batch`. Raises BadBatch."""
-    _check_kind(header, _BATCH)
+    _check_kind(header, _BATCH, limits)
     try:
         position = _Table(header, _U32.unpack_from(header, 0)[0]).table(_HEADER)
         length = None if position is None else position.field(_LENGTH)
@@ -77,9 +108,26 @@ def _encapsulated(header: memoryview, body: memoryview | bytes) -> bytes:
     return b"".join((_CONTINUATION, _U32.pack(len(header) + len(padding)), header, padding, body))
 
 
-def _check_kind(header: memoryview, expected: int) -> None:
-    if len(header) > MOST_HEADER_BYTES:
-        raise BadBatch(f"the header of a message has {len(header):,} bytes, and may have {MOST_HEADER_BYTES:,}")
+def _check_fields(header: memoryview, limits: HeaderLimits) -> None:
+    """Raise BadBatch for too many or too deep fields: Arrow makes an object of each, also of repeated ones."""
+    try:
+        schema = _Table(header, _U32.unpack_from(header, 0)[0]).table(_HEADER)
+        level = [] if schema is None else schema.tables(_FIELDS, most=limits.fields)
+        count = depth = 0
+        while level:
+            count, depth = count + len(level), depth + 1
+            if count > limits.fields or depth > _MOST_DEPTH:
+                raise BadBatch(
+                    f"the schema has more than {limits.fields:,} fields, or is deeper than {_MOST_DEPTH}",
+                )
+            level = [child for field in level for child in field.tables(_CHILDREN, most=limits.fields)]
+    except (error, IndexError):
+        raise BadBatch("the header of a schema can't be read") from None
+
+
+def _check_kind(header: memoryview, expected: int, limits: HeaderLimits) -> None:
+    if len(header) > limits.size:
+        raise BadBatch(f"the header of a message has {len(header):,} bytes, and may have {limits.size:,}")
     kind = _kind(header)
     if kind == expected:
         return
@@ -138,6 +186,16 @@ class _Table:
     def table(self, number: int) -> _Table | None:
         position = self.field(number)
         return None if position is None else _Table(self._data, position + _U32.unpack_from(self._data, position)[0])
+
+    def tables(self, number: int, *, most: int) -> list[_Table]:
+        """A list of tables, without those beyond `most` + 1."""
+        position = self.field(number)
+        if position is None:
+            return []
+        start = position + _U32.unpack_from(self._data, position)[0]
+        (count,) = _U32.unpack_from(self._data, start)
+        places = range(start + 4, start + 4 + 4 * min(count, most + 1), 4)
+        return [_Table(self._data, place + _U32.unpack_from(self._data, place)[0]) for place in places]
 
     def structs(self, number: int, kind: Struct) -> list[tuple[int, ...]]:
         position = self.field(number)

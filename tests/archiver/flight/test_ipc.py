@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 
 from archiver.errors import BadBatch
-from archiver.flight.ipc import MOST_HEADER_BYTES, kept_bytes, read_batch, read_schema
+from archiver.flight.ipc import HeaderLimits, kept_bytes, read_batch, read_schema
 
 SCHEMA = pa.schema([("value", pa.binary())])
 MOST = 1 << 20
@@ -67,7 +67,7 @@ def test_dictionaries_are_refused_by_name() -> None:
 
 def test_a_schema_of_very_many_fields_is_refused_unread() -> None:
     header, _ = parts(pa.schema([(f"field {number}", pa.int8()) for number in range(10_000)]).serialize())
-    with pytest.raises(BadBatch, match=f"bytes, and may have {MOST_HEADER_BYTES:,}"):
+    with pytest.raises(BadBatch, match=f"bytes, and may have {HeaderLimits().size:,}"):
         read_schema(header)
 
 
