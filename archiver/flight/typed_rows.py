@@ -71,9 +71,9 @@ class TypedRows:
 
     def _check(self, schema: pa.Schema) -> None:
         fields = {field.name: field for field in schema}
-        found = list(islice(self._misfits(fields), _MOST_MISFITS))
-        if found:
-            raise RowsRefused(f"the columns don't fit the topic's schema: {'; '.join(found)}")
+        changes = list(islice(self._misfits(fields), _MOST_MISFITS))
+        if changes:
+            raise RowsRefused(f"the columns don't fit the topic's schema: {'; '.join(changes)}")
         for name, kind in _EXTRAS.items():
             if name in fields and not (name == KEY and self._has_key_schema):
                 check_field(fields[name], kind)

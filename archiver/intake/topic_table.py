@@ -71,8 +71,7 @@ class TopicTable:
     def register(self) -> tuple[TopicRow, Mapping[int, int]]:
         """Register the topic and make its table, if necessary; return the next offsets, too.
 
-        Return the next offsets in the table or staged for it, too. Other jobs may have the topic's lease. Raises
-        ConfigError if `key` names a column that can't be the key.
+        Other jobs may have the topic's lease. Raises ConfigError if `key` names no column for keys.
         """
         opened = self._open()
         check_key_column(self._topic, opened.row)
