@@ -16,17 +16,17 @@ import pyarrow.types as kinds
 _BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
-class Difference(NamedTuple):
+class ChangedValue(NamedTuple):
     row: int
     column: str
 
 
-def first_difference(sent: pa.Array, read: pa.Array, path: str) -> Difference | None:
+def first_difference(sent: pa.Array, read: pa.Array, path: str) -> ChangedValue | None:
     """Both have the same type. Values of null structs, and elements of null lists, must be null or missing."""
     if kinds.is_struct(sent.type):
         lost = _first(pc.and_(sent.is_valid(), read.is_null()))
         if lost is not None:
-            return Difference(lost, path)
+            return ChangedValue(lost, path)
         members = (
             first_difference(sent.field(index), read.field(index), f"{path}.{field.name}")
             for index, field in enumerate(sent.type)
@@ -40,21 +40,21 @@ def first_difference(sent: pa.Array, read: pa.Array, path: str) -> Difference | 
         sent, read = sent.storage, read.storage
     equal = pc.equal(sent, read)
     lost = _first(pc.and_(sent.is_valid(), pc.invert(equal.fill_null(False))))  # noqa: FBT003
-    return None if lost is None else Difference(lost, path)
+    return None if lost is None else ChangedValue(lost, path)
 
 
-def _in_lists(sent: pa.Array, read: pa.Array, path: str) -> Difference | None:
+def _in_lists(sent: pa.Array, read: pa.Array, path: str) -> ChangedValue | None:
     sizes = [pc.fill_null(pc.list_value_length(_as_list(array)), 0) for array in (sent, read)]
     lost = _first(pc.not_equal(*sizes))
     lost = lost if lost is not None else _first(pc.and_(sent.is_valid(), read.is_null()))
     if lost is not None:
-        return Difference(lost, path)
+        return ChangedValue(lost, path)
     elements, others = (_as_list(array).flatten() for array in (sent, read))
     inner = first_difference(elements, others, path)
     if inner is None:
         return None
     ends = np.cumsum(sizes[0].to_numpy(zero_copy_only=False))
-    return Difference(int(np.searchsorted(ends, inner.row, side="right")), inner.column)
+    return ChangedValue(int(np.searchsorted(ends, inner.row, side="right")), inner.column)
 
 
 def _as_list(array: pa.Array) -> pa.ListArray:

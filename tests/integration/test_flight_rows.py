@@ -17,13 +17,13 @@ from archiver.cli.app import app
 from archiver.config import load_config
 from archiver.engine.spark import SparkEngine
 from archiver.upkeep.rebuild.job import Rebuild
-from tests.integration.test_flight import PARTITIONS, WAITS, config_of
 from tests.support.archive.readers import Seen, from_archive, seen_from
 from tests.support.archive.three_engines import rows_of_pyiceberg, rows_of_spark
 from tests.support.clients.flight_client import flight_process, put
 from tests.support.schemas.proto_text import descriptor_of
 from tests.support.schemas.strategies_avro import written
 from tests.support.schemas.upb_judge import message_class
+from tests.support.servers.flight_config import PARTITIONS, WAITS, config_of
 from tests.support.servers.serve_command import serving
 from tests.support.servers.stack import Stack, unique
 
