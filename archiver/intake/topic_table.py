@@ -75,7 +75,7 @@ class TopicTable:
         """
         opened = self._open()
         check_key_column(self._topic, opened.row)
-        self.encoding = RowEncoding.of(self._topic, opened.row)
+        self._publish(opened)
         staged = self._servers.registry.files.accepted_ends(opened.topic)
         ends = furthest(opened.table.offsets, staged)
         return opened.topic, {partition: end.next_offset for partition, end in ends.items()}
@@ -96,7 +96,7 @@ class TopicTable:
         self._commit(opened.staged)
         archived = archived_offsets(opened, registry=registry, catalog=catalog)
         opened = for_records(opened, registry)
-        self.encoding = RowEncoding.of(self._topic, opened.row)
+        self._publish(opened)
         partitions = range(self._topic.partitions or 0)
         unknown = {partition: 0 for partition in partitions if partition not in archived.known}
         opened.journal.keep_starts(dict.fromkeys(partitions, 0))
@@ -133,6 +133,11 @@ class TopicTable:
                 for _, writer in writers.values():
                     writer.abort()
         return tuple(uploader.uploaded)
+
+    def _publish(self, opened: OpenedTopic) -> None:
+        encoding = RowEncoding.of(self._topic, opened.row)
+        if encoding != self.encoding:
+            self.encoding = encoding
 
     def _target(self, version: int) -> FileTarget:
         """Values are read with the version that encoded them: plain Avro depends on it."""
