@@ -18,6 +18,7 @@ _LIKENESS: Final = 0.4
 _UNSIGNED_AS: Final = 2
 """An unsigned number fits into a signed one of twice its width."""
 _BINARY: Final = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view, kinds.is_fixed_size_binary)
+_IN_DICTIONARIES: Final = (kinds.is_string, kinds.is_large_string, kinds.is_binary, kinds.is_large_binary)
 _DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
 _NAMES: Final = {
     pa.bool_(): "boolean",
@@ -55,7 +56,7 @@ def misfits(sent: pa.Schema | pa.StructType, mapped: pa.StructType, path: str) -
 
 
 def _misfits(sent: pa.DataType, mapped: pa.DataType, path: str, field_id: int) -> Iterator[str]:
-    if kinds.is_dictionary(sent):
+    if kinds.is_dictionary(sent) and any(is_kind(sent.value_type) for is_kind in _IN_DICTIONARIES):
         sent = sent.value_type
     if kinds.is_null(sent):
         return

@@ -20,7 +20,9 @@ _MOST_FIELDS: Final = 256
 _COLUMN_BYTES: Final = 512
 _CONTINUATION: Final = b"\xff\xff\xff\xff"
 _ALIGNED: Final = 8
-_SCHEMA, _BATCH = 1, 3
+_SCHEMA, _DICTIONARY, _BATCH = 1, 2, 3
+_DICTIONARY_ID, _DICTIONARY_DATA, _IS_DELTA = 0, 1, 2
+_MOST_DICTIONARY_BYTES: Final = 1 << 20
 _KINDS: Final = {1: "a schema", 2: "a dictionary", 3: "a record batch", 4: "a tensor", 5: "a sparse tensor"}
 _U32: Final = Struct("<I")
 _I32: Final = Struct("<i")
@@ -72,6 +74,7 @@ def read_batch(
     *,
     most_bytes: int,
     limits: HeaderLimits = _FEW_COLUMNS,
+    dictionaries: bytes = b"",
 ) -> pa.RecordBatch:
     """Raises BadBatch, also if the batch unpacks to more than `most_bytes`."""
     _check_kind(header, _BATCH, limits)
@@ -82,12 +85,50 @@ def read_batch(
             " smaller batches"
         )
     try:
-        message = pa.ipc.read_message(pa.py_buffer(_encapsulated(header, body)))
-        batch = pa.ipc.read_record_batch(message, schema)
+        message = _encapsulated(header, body)
+        if dictionaries:
+            batch = pa.ipc.open_stream(pa.py_buffer(dictionaries + message)).read_next_batch()
+        else:
+            batch = pa.ipc.read_record_batch(pa.ipc.read_message(pa.py_buffer(message)), schema)
         batch.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as failure:
         raise BadBatch(f"the batch is not valid Arrow data: {failure}") from None
     return batch
+
+
+class StreamDictionaries:
+    """The dictionaries of a stream, the newest of each column."""
+
+    def __init__(self, schema: memoryview, limits: HeaderLimits) -> None:
+        self._schema = _encapsulated(schema, b"")
+        self._limits = limits
+        self._messages: dict[int, bytes] = {}
+
+    @staticmethod
+    def has(header: memoryview) -> bool:
+        """Raises BadBatch."""
+        return _kind(header) == _DICTIONARY
+
+    def add(self, header: memoryview, body: memoryview) -> None:
+        """Raises BadBatch for changes of a dictionary, and if all dictionaries need more than 1 MiB."""
+        _check_kind(header, _DICTIONARY, self._limits)
+        try:
+            dictionary = _Table(header, _U32.unpack_from(header, 0)[0]).table(_HEADER)
+            if dictionary is None or dictionary.field(_IS_DELTA) is not None:
+                raise BadBatch("a dictionary is sent in parts: send plain columns, or dictionaries as a whole")
+            position = dictionary.field(_DICTIONARY_ID)
+            number = 0 if position is None else _I64.unpack_from(header, position)[0]
+        except (error, IndexError):
+            raise BadBatch("the header of a dictionary can't be read") from None
+        unpacked = _unpacked_bytes(header, body)
+        self._messages[number] = _encapsulated(header, body)
+        if max(unpacked, sum(map(len, self._messages.values()))) > _MOST_DICTIONARY_BYTES:
+            raise BadBatch(f"the dictionaries need more than {_MOST_DICTIONARY_BYTES:,} bytes: send plain columns")
+
+    @property
+    def messages(self) -> bytes:
+        """A stream's beginning. Empty without dictionaries."""
+        return b"".join((self._schema, *self._messages.values())) if self._messages else b""
 
 
 def kept_bytes(header: memoryview, body: memoryview, *, most_bytes: int, limits: HeaderLimits = _FEW_COLUMNS) -> int:
@@ -112,15 +153,14 @@ def _check_fields(header: memoryview, limits: HeaderLimits) -> None:
     """Raise BadBatch for too many or too deep fields: Arrow makes an object of each, also of repeated ones."""
     try:
         schema = _Table(header, _U32.unpack_from(header, 0)[0]).table(_HEADER)
-        level = [] if schema is None else schema.tables(_FIELDS, most=limits.fields)
-        count = depth = 0
-        while level:
-            count, depth = count + len(level), depth + 1
-            if count > limits.fields or depth > _MOST_DEPTH:
-                raise BadBatch(
-                    f"the schema has more than {limits.fields:,} fields, or is deeper than {_MOST_DEPTH}",
-                )
-            level = [child for field in level for child in field.tables(_CHILDREN, most=limits.fields)]
+        waiting = [] if schema is None else [(field, 1) for field in schema.tables(_FIELDS, most=limits.fields)]
+        count = 0
+        while waiting:
+            field, depth = waiting.pop()
+            count += 1
+            waiting += [(child, depth + 1) for child in field.tables(_CHILDREN, most=limits.fields)]
+            if count + len(waiting) > limits.fields or depth > _MOST_DEPTH:
+                raise BadBatch(f"the schema has more than {limits.fields:,} fields, or is deeper than {_MOST_DEPTH}")
     except (error, IndexError):
         raise BadBatch("the header of a schema can't be read") from None
 
@@ -131,7 +171,7 @@ def _check_kind(header: memoryview, expected: int, limits: HeaderLimits) -> None
     kind = _kind(header)
     if kind == expected:
         return
-    hint = ": send plain columns instead of dictionaries" if kind == 2 else ""  # noqa: PLR2004 - a dictionary
+    hint = ": send plain columns instead of dictionaries" if kind == _DICTIONARY else ""
     raise BadBatch(f"{_KINDS[expected]} must come here, and {_KINDS.get(kind, 'something else')} came{hint}")
 
 
@@ -149,6 +189,8 @@ def _unpacked_bytes(header: memoryview, body: memoryview) -> int:
     try:
         message = _Table(header, _U32.unpack_from(header, 0)[0])
         batch = message.table(_HEADER)
+        if batch is not None and _kind(header) == _DICTIONARY:
+            batch = batch.table(_DICTIONARY_DATA)
         if batch is None:
             raise BadBatch("the message has no record batch")
         if batch.field(_COMPRESSION) is None:

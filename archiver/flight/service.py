@@ -16,7 +16,7 @@ import pyarrow as pa
 from archiver.errors import AccessDenied, AuthenticationFailed, BadBatch, RowsRefused, UnknownTopic
 from archiver.flight.batch_metadata import BatchMetadata, client_name
 from archiver.flight.identity import CallIdentity, Identities
-from archiver.flight.ipc import HeaderLimits, kept_bytes, read_batch, read_schema
+from archiver.flight.ipc import HeaderLimits, StreamDictionaries, kept_bytes, read_batch, read_schema
 from archiver.flight.memory import MessageMemory
 from archiver.flight.messages import (
     FlightData,
@@ -63,6 +63,7 @@ class _PutStream:
     schema: pa.Schema
     name: ShapeName | None
     limits: HeaderLimits
+    dictionaries: StreamDictionaries
     shape: BatchShape = field(default_factory=RecordBytes)
 
 
@@ -155,6 +156,9 @@ class FlightService:
                 if stream is None:
                     stream = await self._begin(data, identity)
                     continue
+                if stream.shape.takes_dictionaries and stream.dictionaries.has(data.header):
+                    stream.dictionaries.add(data.header, data.body)
+                    continue
                 if identity.has_expired():
                     raise AuthenticationFailed("the credentials have expired since the call began")
                 if not stream.shape.follows(stream.topic.encoding):
@@ -170,7 +174,8 @@ class FlightService:
         if len(path) > 1 and name is None:
             raise BadBatch(f"the descriptor's path is the topic, and if needed {' or '.join(SHAPES)}")
         limits = HeaderLimits(columns=len(topic.encoding.row.column_ids))
-        stream = _PutStream(topic, read_schema(data.header, limits), name, limits)
+        schema = read_schema(data.header, limits)
+        stream = _PutStream(topic, schema, name, limits, StreamDictionaries(data.header, limits))
         try:
             stream.shape = self._shape(stream)
         except RowsRefused:  # the topic's schema may have changed
@@ -189,7 +194,8 @@ class FlightService:
         size = max(size, kept)
         await self._memory.take(size)
         try:
-            batch = await loop.run_in_executor(self._workers, self._prepare, data, stream, stream.shape)
+            dictionaries = stream.dictionaries.messages
+            batch = await loop.run_in_executor(self._workers, self._prepare, data, stream, stream.shape, dictionaries)
             if len(batch.body) > size:  # values need more bytes than columns
                 await self._memory.take(len(batch.body) - size, held=size)
                 size = len(batch.body)
@@ -203,7 +209,7 @@ class FlightService:
         answer.add_done_callback(_notice)
         return answer
 
-    def _prepare(self, data: FlightData, stream: _PutStream, shape: BatchShape) -> IntakeBatch:
+    def _prepare(self, data: FlightData, stream: _PutStream, shape: BatchShape, dictionaries: bytes) -> IntakeBatch:
         partitions = stream.topic.partitions
         metadata = BatchMetadata.parse(data.metadata, partitions=partitions)
         try:
@@ -213,11 +219,13 @@ class FlightService:
                 stream.schema,
                 most_bytes=self._limits.message_bytes,
                 limits=stream.limits,
+                dictionaries=dictionaries,
             )
             prepared = intake_batch(shape.records(batch), metadata, partitions=partitions)
             return replace(prepared, schema_version=shape.schema_version)
-        except BadBatch as error:
-            raise error.placed(client=metadata.client, batch_id=metadata.batch_id) from None
+        except (BadBatch, pa.ArrowException) as error:
+            refusal = error if isinstance(error, BadBatch) else BadBatch(f"the batch can't be taken: {error}")
+            raise refusal.placed(client=metadata.client, batch_id=metadata.batch_id) from None
 
     def _topic(self, name: object, identity: CallIdentity) -> FilledTopic:
         if not isinstance(name, str):

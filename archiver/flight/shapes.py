@@ -27,6 +27,9 @@ class BatchShape(Protocol):
         """Whether the shape is up to date."""
 
     @property
+    def takes_dictionaries(self) -> bool: ...
+
+    @property
     def schema_version(self) -> int | None:
         """What encodes values. None if the client did."""
 
@@ -35,6 +38,7 @@ class RecordBytes:
     """Keys and values are taken as they are."""
 
     schema_version: Final = None
+    takes_dictionaries: Final = False
 
     def records(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         return record_rows(batch)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from archiver.errors import BadBatch, RowsRefused
-from archiver.flight.column_casts import ColumnPlace, as_column, as_struct
+from archiver.flight.column_casts import ColumnPlace, as_column, as_struct, dictionary_bytes
 from archiver.flight.column_types import misfits
 from archiver.flight.read_back import first_difference
 from archiver.flight.record_rows import bytes_of, check_field, headers_of, times_of
@@ -39,6 +39,7 @@ class TypedRows:
     def __init__(self, schema: pa.Schema, encoding: RowEncoding, *, most_bytes: int) -> None:
         self.encoding = encoding
         self.schema_version = encoding.row.schema_version
+        self.takes_dictionaries = True
         self._most_bytes = most_bytes
         self._value, self._key = encoding.row.value, encoding.row.key
         self._has_key_schema = encoding.row.key_schema is not None
@@ -57,6 +58,7 @@ class TypedRows:
             raise BadBatch(f"the batch has {rows:,} rows, and may have {self._most_bytes // _ROW_BYTES:,}")
         extras = {name: batch.column(name) for name in _EXTRAS if name in batch.schema.names}
         columns = {name: batch.column(name) for name in self._columns}
+        self._check_dictionaries(batch)
         values = as_struct(columns, self._value.arrow_type, rows, ColumnPlace(names.VAL))
         self._check_elements(values)
         return pa.RecordBatch.from_arrays(
@@ -96,6 +98,11 @@ class TypedRows:
         if sent is not None and self._has_key_schema:
             return self._encoded(self._key, as_column(sent, self._key.arrow_type, ColumnPlace(names.KEY)), names.KEY)
         return bytes_of(sent, len(values), KEY)
+
+    def _check_dictionaries(self, batch: pa.RecordBatch) -> None:
+        size = sum(map(dictionary_bytes, batch.columns))
+        if size > self._most_bytes:
+            raise BadBatch(f"the dictionaries stand for {size:,} bytes, and may for {self._most_bytes:,}")
 
     def _check_elements(self, values: pa.StructArray) -> None:
         """An element of a list takes a byte or more of a value: this bounds what is encoded."""

@@ -239,6 +239,43 @@ def test_the_path_names_the_shape() -> None:
                 put_rows(server, 2, path, value=["a"])
 
 
+def test_dictionaries_are_plain_columns() -> None:
+    """The second batch replaces the dictionary of the first one."""
+    texts = encoding_of(json_schema(x={"type": "string"}, y={"type": "array", "items": {"type": "string"}}))
+    kind = pa.dictionary(pa.int8(), pa.string())
+    parts: list[dict[str, pa.Array]] = [
+        {"x": pa.array(values, kind), "y": pa.array([[value] if value else None for value in values], pa.list_(kind))}
+        for values in (["a", "b", None, "a"], ["c", None, "c", "d"])
+    ]
+    plain = [
+        {name: column.cast(texts.row.value.arrow_type.field(name).type) for name, column in part.items()}
+        for part in parts
+    ]
+    with served(FakeTopic(encoding=texts)) as server:
+        sent = [pa.record_batch(part) for part in parts]
+        batches = [({"client": "a", "batch_id": number}, rows) for number, rows in enumerate(sent)]
+        answers = put(server.address, "sensors", batches, schema=sent[0].schema)
+        for number, rows in enumerate(plain):
+            assert put_rows(server, number, **rows) == [answers[number]]
+
+
+def test_large_dictionaries_are_refused() -> None:
+    texts = encoding_of(json_schema(x={"type": "string"}))
+    kind = pa.dictionary(pa.int32(), pa.string())
+    with served(FakeTopic(encoding=texts)) as server:
+        with pytest.raises(
+            pa.ArrowInvalid, match="the dictionaries need more than 1,048,576 bytes: send plain columns"
+        ):
+            put_rows(server, 0, x=pa.array(["x" * (1 << 20)], kind))
+        with pytest.raises(
+            pa.ArrowInvalid, match="the dictionaries stand for 2,000,000,000 bytes, and may for 1,048,576"
+        ):
+            put_rows(server, 0, x=pa.array(["x" * 100_000] * 20_000, kind))
+        with pytest.raises(pa.ArrowInvalid, match="the column value must be binary or string, and is dictionary"):
+            put_rows(server, 0, ("sensors", "records"), value=pa.array(["x"], kind))
+        assert put_rows(server, 0, x=["x"])
+
+
 def test_values_that_outgrow_their_columns_are_counted() -> None:
     texts = encoding_of(json_schema(x={"type": "string"}))
     with served(FakeTopic(encoding=texts), memory=1) as server:
