@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,23 +13,25 @@ import pyarrow.types as kinds
 from archiver.errors import BadBatch
 from archiver.flight.column_types import is_listed
 from schema_mapping import names
+from schema_mapping.columns.arrow import field_id_of
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnPlace:
-    """A column's dotted name, and the batch's row of each of its elements."""
+    """A column's dotted name, and the batch's row of each of its elements. `required` are ids of members."""
 
     name: str
+    required: frozenset[int] = frozenset()
     row_of: Callable[[int], int] = int
 
     def member(self, name: str) -> ColumnPlace:
-        return ColumnPlace(f"{self.name}.{name}", self.row_of)
+        return replace(self, name=f"{self.name}.{name}")
 
     def elements(self, name: str, offsets: pa.Array) -> ColumnPlace:
         def row_of(element: int) -> int:
             return self.row_of(int(np.searchsorted(offsets.to_numpy(), element, side="right")) - 1)
 
-        return ColumnPlace(f"{self.name}.{name}", row_of)
+        return replace(self, name=f"{self.name}.{name}", row_of=row_of)
 
 
 def as_struct(columns: Mapping[str, pa.Array], mapped: pa.StructType, rows: int, place: ColumnPlace) -> pa.StructArray:
@@ -43,6 +45,7 @@ def as_struct(columns: Mapping[str, pa.Array], mapped: pa.StructType, rows: int,
         else pa.nulls(rows, field.type)
         for field in mapped
     ]
+    _check_members(members, mapped, place, None)
     return pa.StructArray.from_arrays(members, fields=list(mapped))
 
 
@@ -71,7 +74,20 @@ def _as_struct(array: pa.Array, mapped: pa.StructType, place: ColumnPlace, hidde
         else pa.nulls(len(array), field.type)
         for field in mapped
     ]
+    _check_members(members, mapped, place, nulls)
     return pa.StructArray.from_arrays(members, fields=list(mapped), mask=nulls)
+
+
+def _check_members(
+    members: Sequence[pa.Array], mapped: pa.StructType, place: ColumnPlace, nulls: pa.BooleanArray | None
+) -> None:
+    for field, member in zip(mapped, members, strict=True):
+        if not (member.null_count and place.required and field_id_of(field) in place.required):
+            continue
+        missing = member.is_null() if nulls is None else pc.and_not(member.is_null(), nulls)
+        if missing.true_count:
+            column = place.member(field.name)
+            raise BadBatch("a required field is null", column=column.name, row=column.row_of(_first(missing)))
 
 
 def _as_list(array: pa.Array, mapped: pa.DataType, place: ColumnPlace, hidden: pa.BooleanArray | None) -> pa.Array:

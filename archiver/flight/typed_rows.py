@@ -22,7 +22,7 @@ from archiver.intake.batches import ROW_COLUMNS
 from archiver.intake.row_encoding import RowEncoding
 from schema_mapping import names
 from schema_mapping.errors import KernelError, RowsTooLargeError
-from schema_mapping.value_format import ValueMapping
+from schema_mapping.value_format import RequiresFields, ValueMapping
 
 KEY, HEADERS, TIMESTAMP = "__key__", "__headers__", "__timestamp__"
 """Columns of a record beside its value."""
@@ -59,7 +59,7 @@ class TypedRows:
         extras = {name: batch.column(name) for name in _EXTRAS if name in batch.schema.names}
         columns = {name: batch.column(name) for name in self._columns}
         self._check_dictionaries(batch)
-        values = as_struct(columns, self._value.arrow_type, rows, ColumnPlace(names.VAL))
+        values = as_struct(columns, self._value.arrow_type, rows, _place_of(self._value, names.VAL))
         self._check_elements(values)
         return pa.RecordBatch.from_arrays(
             [
@@ -96,7 +96,9 @@ class TypedRows:
             column = values.field(values.type.get_field_index(self.encoding.key_column))
             return bytes_of(column.cast(pa.string()) if kinds.is_integer(column.type) else column, len(values), KEY)
         if sent is not None and self._has_key_schema:
-            return self._encoded(self._key, as_column(sent, self._key.arrow_type, ColumnPlace(names.KEY)), names.KEY)
+            return self._encoded(
+                self._key, as_column(sent, self._key.arrow_type, _place_of(self._key, names.KEY)), names.KEY
+            )
         return bytes_of(sent, len(values), KEY)
 
     def _check_dictionaries(self, batch: pa.RecordBatch) -> None:
@@ -128,6 +130,10 @@ class TypedRows:
                 raise BadBatch(f"the values need more than {most}: send smaller batches")
             parts.append(values)
         return pa.concat_arrays(parts)
+
+
+def _place_of(mapping: ValueMapping, name: str) -> ColumnPlace:
+    return ColumnPlace(name, mapping.required_ids if isinstance(mapping, RequiresFields) else frozenset())
 
 
 def _checked_values(mapping: ValueMapping, rows: pa.StructArray, path: str) -> pa.Array:

@@ -239,6 +239,30 @@ def test_avro_values_that_cannot_be_kept_are_named(kind: Any, column: pa.Array, 
         records_of(pa.record_batch({"x": column}), encoding_of(avro(x=kind)))
 
 
+def test_required_fields_of_protobuf_are_not_null() -> None:
+    proto = """
+    syntax = "proto2"; package t;
+    message Place { required string room = 1; optional int32 floor = 2; }
+    message M { required string device = 1; optional Place place = 2; repeated Place places = 3; }
+    """
+    encoding = encoding_of(compile_text(proto))
+    kind = pa.struct([("floor", pa.int32()), ("room", pa.string())])
+    place = pa.array([None, {"room": "r"}], kind)
+    batch = pa.record_batch({"device": ["a", "b"], "place": place, "places": pa.array([[], None], pa.list_(kind))})
+    assert values_of(batch, encoding) == [b"\n\x01a", b"\n\x01b\x12\x03\n\x01r"]
+    for columns, message in (
+        ({"device": ["a", None]}, r"a required field is null.*column='val.device', row=1"),
+        ({"place": place}, r"a required field is null.*column='val.device', row=0"),
+        ({"device": ["a", "b"], "place": pa.array([None, {"floor": 1}], kind)}, r"column='val.place.room', row=1"),
+        (
+            {"device": ["a", "b"], "places": pa.array([None, [{"room": "r"}, {}]], pa.list_(kind))},
+            r"column='val.places.element.room', row=1",
+        ),
+    ):
+        with pytest.raises(BadBatch, match=message):
+            values_of(pa.record_batch(columns), encoding)
+
+
 def test_json_has_no_infinite_numbers() -> None:
     encoding = encoding_of(json_schema(x={"type": "number"}))
     with pytest.raises(BadBatch, match=r"a number that JSON can't have.*row=20000, column='x'"):
