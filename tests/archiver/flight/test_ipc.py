@@ -94,7 +94,7 @@ def streamed(
     with ipc.new_stream(sink, pa.schema([("value", kind)]), options=options) as writer:
         for part in values:
             writer.write_batch(pa.record_batch({"value": pa.array(part, kind)}))
-    return [parts(each.serialize()) for each in ipc.MessageReader.open_stream(sink.getvalue())]
+    return [parts(part.serialize()) for part in ipc.MessageReader.open_stream(sink.getvalue())]
 
 
 @pytest.mark.parametrize("compression", [None, "zstd"])

@@ -247,12 +247,12 @@ def test_required_fields_of_protobuf_are_not_null() -> None:
     """
     encoding = encoding_of(compile_text(proto))
     kind = pa.struct([("floor", pa.int32()), ("room", pa.string())])
-    place = pa.array([None, {"room": "r"}], kind)
-    batch = pa.record_batch({"device": ["a", "b"], "place": place, "places": pa.array([[], None], pa.list_(kind))})
+    rooms = pa.array([None, {"room": "r"}], kind)
+    batch = pa.record_batch({"device": ["a", "b"], "place": rooms, "places": pa.array([[], None], pa.list_(kind))})
     assert values_of(batch, encoding) == [b"\n\x01a", b"\n\x01b\x12\x03\n\x01r"]
     for columns, message in (
         ({"device": ["a", None]}, r"a required field is null.*column='val.device', row=1"),
-        ({"place": place}, r"a required field is null.*column='val.device', row=0"),
+        ({"place": rooms}, r"a required field is null.*column='val.device', row=0"),
         ({"device": ["a", "b"], "place": pa.array([None, {"floor": 1}], kind)}, r"column='val.place.room', row=1"),
         (
             {"device": ["a", "b"], "places": pa.array([None, [{"room": "r"}, {}]], pa.list_(kind))},
