@@ -11,7 +11,6 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from archiver.errors import BadBatch
-from archiver.flight.column_types import is_listed
 from schema_mapping import names
 from schema_mapping.columns.arrow import field_id_of
 
@@ -111,18 +110,6 @@ def _as_list(array: pa.Array, mapped: pa.DataType, place: ColumnPlace, hidden: p
     keys = inner(array.keys, mapped.key_field, names.MAP_KEY_NAME)
     items = inner(array.items, mapped.item_field, names.MAP_VALUE_NAME)
     return pa.MapArray.from_arrays(array.offsets, keys, items, type=mapped, mask=nulls)
-
-
-def dictionary_bytes(array: pa.Array) -> int:
-    """What dictionaries of texts and bytes need as plain columns."""
-    if isinstance(array, pa.DictionaryArray):
-        sizes = pc.binary_length(array.dictionary.cast(pa.large_binary()))
-        return int(pc.sum(sizes.take(array.indices).cast(pa.int64())).as_py() or 0)
-    if kinds.is_struct(array.type):
-        return sum(dictionary_bytes(array.field(index)) for index in range(array.type.num_fields))
-    if kinds.is_map(array.type):
-        return dictionary_bytes(array.keys) + dictionary_bytes(array.items)
-    return dictionary_bytes(array.values) if is_listed(array.type) else 0
 
 
 def _nulls(array: pa.Array, hidden: pa.BooleanArray | None) -> pa.BooleanArray | None:

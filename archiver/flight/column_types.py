@@ -114,7 +114,7 @@ def _fits(sent: pa.DataType, mapped: pa.DataType) -> bool:
 
 def _fits_decimal(sent: pa.DataType, mapped: pa.Decimal128Type) -> bool:
     if kinds.is_integer(sent):
-        return mapped.scale == 0 and _DIGITS[sent.bit_width] <= mapped.precision
+        return bool(mapped.scale == 0 and _DIGITS[sent.bit_width] <= mapped.precision)
     return bool(kinds.is_decimal(sent) and sent.scale == mapped.scale and sent.precision <= mapped.precision)
 
 

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from archiver.errors import BadBatch, RowsRefused
-from archiver.flight.column_casts import ColumnPlace, as_column, as_struct, dictionary_bytes
+from archiver.flight.column_casts import ColumnPlace, as_column, as_struct
+from archiver.flight.column_sizes import dictionary_bytes, element_count, null_bytes
 from archiver.flight.column_types import misfits
 from archiver.flight.read_back import first_difference
 from archiver.flight.record_rows import bytes_of, check_field, headers_of, times_of
@@ -56,11 +57,10 @@ class TypedRows:
         rows = batch.num_rows
         if rows * _ROW_BYTES > self._most_bytes:
             raise BadBatch(f"the batch has {rows:,} rows, and may have {self._most_bytes // _ROW_BYTES:,}")
+        self._check_sizes(batch)
         extras = {name: batch.column(name) for name in _EXTRAS if name in batch.schema.names}
         columns = {name: batch.column(name) for name in self._columns}
-        self._check_dictionaries(batch)
         values = as_struct(columns, self._value.arrow_type, rows, _place_of(self._value, names.VAL))
-        self._check_elements(values)
         return pa.RecordBatch.from_arrays(
             [
                 times_of(extras.get(TIMESTAMP), rows),
@@ -101,16 +101,24 @@ class TypedRows:
             )
         return bytes_of(sent, len(values), KEY)
 
-    def _check_dictionaries(self, batch: pa.RecordBatch) -> None:
-        size = sum(map(dictionary_bytes, batch.columns))
-        if size > self._most_bytes:
-            raise BadBatch(f"the dictionaries stand for {size:,} bytes, and may for {self._most_bytes:,}")
+    def _check_sizes(self, batch: pa.RecordBatch) -> None:
+        """Raise BadBatch before a small message becomes large columns. An element takes a byte or more of a value."""
+        sizes = {
+            "bytes as plain columns": sum(map(dictionary_bytes, batch.columns)),
+            "elements in lists": sum(map(element_count, batch.columns)),
+            "bytes of null columns": sum(self._null_bytes(batch)),
+        }
+        for words, size in sizes.items():
+            if size > self._most_bytes:
+                raise BadBatch(
+                    f"the batch has {size:,} {words}, and may have {self._most_bytes:,}: send smaller batches"
+                )
 
-    def _check_elements(self, values: pa.StructArray) -> None:
-        """An element of a list takes a byte or more of a value: this bounds what is encoded."""
-        elements = _elements(values)
-        if elements > self._most_bytes:
-            raise BadBatch(f"the lists have {elements:,} elements, and may have {self._most_bytes:,}")
+    def _null_bytes(self, batch: pa.RecordBatch) -> Iterator[int]:
+        columns = pa.StructArray.from_arrays([batch.column(name) for name in self._columns], self._columns)
+        yield null_bytes(columns if self._columns else pa.nulls(batch.num_rows), self._value.arrow_type)
+        if KEY in batch.schema.names and self._has_key_schema:
+            yield null_bytes(batch.column(KEY), self._key.arrow_type)
 
     def _encoded(self, mapping: ValueMapping, rows: pa.StructArray, path: str) -> pa.Array:
         parts, size = [pa.array([], pa.binary())], 0
@@ -159,12 +167,4 @@ def _checked_values(mapping: ValueMapping, rows: pa.StructArray, path: str) -> p
 
 def _placed(error: BadBatch, start: int) -> BadBatch:
     row = error.context.get("row")
-    return error if row is None else BadBatch(error.message, **{**error.context, "row": row + start})
-
-
-def _elements(array: pa.Array) -> int:
-    if kinds.is_struct(array.type):
-        return sum(_elements(array.field(index)) for index in range(array.type.num_fields))
-    if kinds.is_list(array.type):
-        return len(array.values) + _elements(array.values)
-    return len(array.keys) + _elements(array.items) if kinds.is_map(array.type) else 0
+    return error if row is None else BadBatch(error.message, **{**error.context, "row": int(row) + start})

@@ -266,7 +266,7 @@ def test_required_fields_of_protobuf_are_not_null() -> None:
 def test_json_has_no_infinite_numbers() -> None:
     encoding = encoding_of(json_schema(x={"type": "number"}))
     with pytest.raises(BadBatch, match=r"a number that JSON can't have.*row=20000, column='x'"):
-        records_of(pa.record_batch({"x": [1.0] * 20_000 + [float("inf")]}), encoding)
+        records_of(pa.record_batch({"x": [1.0] * 20_000 + [float("inf")]}), encoding, most_bytes=1 << 22)
 
 
 def test_a_key_column_excludes_other_keys() -> None:
@@ -282,13 +282,23 @@ def test_rows_need_a_schema() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"device": pa.array([None] * 60_000, pa.null())}, "the batch has 60,000 rows, and may have 52,428"),
+        ({"device": pa.nulls(60_000)}, "the batch has 60,000 rows, and may have 52,428"),
+        ({"device": pa.nulls(30_000)}, "bytes of null columns, and may have 1,048,576"),
+        (
+            {"lines": pa.array([[{}] * 100_000], pa.list_(pa.struct([])))},
+            r"the batch has 2,4\d\d,\d+ bytes of null columns, and may have 1,048,576",
+        ),
         ({"device": ["\0" * 600] * 2_000}, "the values need more than `flight.max_message_size`"),
-        ({"flags": [[True] * (1 << 20) + [False]]}, "the lists have 1,048,577 elements, and may have 1,048,576"),
+        ({"flags": [[True] * (1 << 20) + [False]]}, "the batch has 1,048,577 elements in lists"),
     ],
 )
 def test_what_is_encoded_is_bounded(columns: dict[str, Any], message: str) -> None:
-    schema = json_schema(device={"type": "string"}, flags={"type": "array", "items": {"type": "boolean"}})
+    line = {"type": "object", "properties": {"sku": {"type": "string"}, "price": {"type": "number"}}}
+    schema = json_schema(
+        device={"type": "string"},
+        flags={"type": "array", "items": {"type": "boolean"}},
+        lines={"type": "array", "items": line},
+    )
     with pytest.raises(BadBatch, match=message):
         records_of(pa.record_batch(columns), encoding_of(schema))
 
