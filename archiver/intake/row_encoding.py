@@ -10,6 +10,7 @@ import pyarrow.types as kinds
 
 from archiver.config import TopicConfig
 from archiver.errors import ConfigError
+from schema_mapping import names
 from schema_mapping.row import RowMapping
 
 
@@ -35,7 +36,7 @@ class RowEncoding:
 
 def can_be_key(mapped: pa.StructType, name: str) -> bool:
     index = mapped.get_field_index(name)
-    if index < 0:
+    if index < 0 or name in names.RESERVED:
         return False
     kind = mapped.field(index).type
     return bool(kinds.is_string(kind) or kinds.is_binary(kind) or kinds.is_integer(kind))

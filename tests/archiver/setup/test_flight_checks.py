@@ -61,7 +61,7 @@ def test_a_column_of_keys_is_looked_up(tmp_path: Path) -> None:
     values = 'value = { format = "json", schema = "s.json" }\n'
     (finding,) = look_at_flight(config_of(tmp_path, 'wal = "wal"', f'{TOPIC}key = "device"\n{values}'))
     assert finding.error is None
-    for column in ("devise", "x"):
+    for column in ("devise", "x", "__raw__"):
         wrong, _ = look_at_flight(config_of(tmp_path, 'wal = "wal"', f'{TOPIC}key = "{column}"\n{values}'))
         assert wrong.subject == "topic sensors"
         assert "`key` must name a column of the schema at its top" in str(wrong.error)
