@@ -51,7 +51,11 @@ JSON_SCHEMA = {
     },
 }
 ROWS: list[Any] = [
-    {"device": f"d{number % 7}", "temperature": number / 8 if number % 3 else None, "tags": ["a"] * (number % 3)}
+    {
+        "device": f"d{number % 7}",
+        "temperature": number / 8 + 1 / 16 if number % 3 else None,
+        "tags": ["a"] * (number % 3),
+    }
     for number in range(1, 61)
 ]
 

@@ -118,6 +118,11 @@ def test_rows_become_compact_json_without_nulls() -> None:
     assert values_of(batch, encoding) == expected
 
 
+def test_whole_numbers_of_json_have_no_fraction() -> None:
+    encoding = encoding_of(json_schema(x={"type": "number"}))
+    assert values_of(pa.record_batch({"x": [7.0, -0.0, 1e300]}), encoding) == [b'{"x":7}', b'{"x":-0}', b'{"x":1e+300}']
+
+
 def test_members_of_null_structs_are_null() -> None:
     """Arrow lets them have any value. A union's kernel reads its branches alone."""
     hidden = pa.StructArray.from_arrays(
