@@ -47,6 +47,7 @@ ArchiverError
 │   └── AuthenticationFailed a client who isn't who it says
 ├── IntakeError              a server that takes in rows
 │   ├── BadBatch             a batch of rows that can't be taken as it is
+│   │   └── RowsRefused      columns that don't fit the topic's schema
 │   ├── BatchGap             a batch id that doesn't follow the client's last one
 │   ├── BatchTooOld          a repeated batch id whose answer is no longer kept
 │   ├── ClientTaken          another principal's client has the name
@@ -237,6 +238,10 @@ class IntakeError(ArchiverError): ...
 
 class BadBatch(IntakeError):
     """Sending the same bytes again doesn't help."""
+
+
+class RowsRefused(BadBatch):
+    """Names the columns."""
 
 
 class BatchGap(IntakeError): ...

@@ -155,6 +155,15 @@ class ShowsValues(Protocol):
         """Null for null. Values without a JSON form have a reason."""
 
 
+@runtime_checkable
+class RequiresFields(Protocol):
+    """A mapping with fields that every message has. Optional: other encoders refuse null by themselves."""
+
+    @property
+    def required_ids(self) -> frozenset[int]:
+        """The ids of their columns."""
+
+
 class ValueFormat(Protocol):
     """A format: reads its schemas, and reads its mappings back."""
 

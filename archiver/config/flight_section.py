@@ -9,6 +9,7 @@ from typing import Final, Protocol, Self
 
 from pydantic import Field, model_validator
 
+from archiver.config.formats import FormatSection, RawFormat
 from archiver.config.quantities import Bytes, Seconds
 from archiver.config.section import Section
 
@@ -79,9 +80,16 @@ class SourcedTopic(Protocol):
     @property
     def start_from(self) -> object: ...
 
+    @property
+    def key_column(self) -> str | None: ...
+
+    @property
+    def value(self) -> FormatSection: ...
+
 
 def check_flight_topic(topic: SourcedTopic) -> None:
     """Raises ValueError if the settings contradict the source."""
+    _check_key_column(topic)
     if topic.source == "kafka":
         if topic.partitions is not None:
             raise ValueError('`partitions` goes with source = "flight": Kafka has the partitions of its topics')
@@ -101,3 +109,14 @@ def check_flight_topic(topic: SourcedTopic) -> None:
             raise ValueError(f'{key} = "auto" goes with source = "kafka": run `archiver {key}` by a timer instead')
     if topic.start_from != "earliest":
         raise ValueError('`start_from` goes with source = "kafka": topics with source = "flight" begin at offset 0')
+
+
+def _check_key_column(topic: SourcedTopic) -> None:
+    if isinstance(topic.value, RawFormat) and topic.value.column is not None:
+        raise ValueError("`column` goes with `key`: it names the column of the values that has the keys")
+    if topic.key_column is None:
+        return
+    if topic.source == "kafka":
+        raise ValueError('a column as `key` goes with source = "flight": records of Kafka have keys')
+    if not topic.value.has_schema:
+        raise ValueError("a column as `key` needs a format of `value` with a schema: protobuf, avro or json")

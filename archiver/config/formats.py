@@ -88,9 +88,10 @@ class FormatSection(Section):
 
 
 class RawFormat(FormatSection):
-    """Keys or values in one binary column."""
+    """Keys or values in one binary column. `column` of the values has the keys of rows that clients send."""
 
     format: Literal["raw"] = "raw"
+    column: str | None = Field(default=None, min_length=1)
 
     @property
     def has_schema(self) -> bool:

@@ -100,6 +100,22 @@ class TopicSection(Section):
     well_known_types: Literal["timestamp", "struct", "native"] | None = None
     uint64: Literal["long", "decimal"] = "long"
 
+    @model_validator(mode="before")
+    @classmethod
+    def _read_key_column(cls, values: Any) -> Any:
+        if (
+            not isinstance(values, Mapping)
+            or values.get("source") != "flight"
+            or not isinstance(values.get("key"), str)
+        ):
+            return values
+        return {**values, "key": {"format": "raw", "column": values["key"]}}
+
+    @property
+    def key_column(self) -> str | None:
+        """The column of the values that has the keys of rows that clients send."""
+        return self.key.column if isinstance(self.key, RawFormat) else None
+
     @property
     def retention_limits(self) -> str | None:
         limits = (

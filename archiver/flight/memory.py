@@ -20,11 +20,11 @@ class MessageMemory:
         self._freed = asyncio.Event()
         self.used = 0
 
-    async def take(self, size: int) -> None:
-        """Wait for room. Raises IntakeFull."""
+    async def take(self, size: int, *, held: int = 0) -> None:
+        """Wait for room. Raises IntakeFull. The batch has `held` already."""
         try:
             async with asyncio.timeout(self._patience):
-                while self.used and self.used + size > self._most:
+                while self.used > held and self.used + size > self._most:
                     self._freed.clear()
                     await self._freed.wait()
         except TimeoutError:

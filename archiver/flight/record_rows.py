@@ -20,16 +20,7 @@ _HEADERS: Final = pa.list_(pa.field("element", _HEADER, nullable=False))
 
 
 def check_schema(schema: pa.Schema) -> None:
-    """Raises BadBatch, which names the column."""
-    try:
-        _check_columns(schema)
-    except UnicodeDecodeError:
-        raise BadBatch("the schema has names that are not UTF-8") from None
-
-
-def _check_columns(schema: pa.Schema) -> None:
-    if len(set(schema.names)) < len(schema.names):
-        raise BadBatch("the schema has two columns of one name")
+    """Raise BadBatch, which names the column, for a schema that isn't the records shape."""
     unknown = sorted(set(schema.names) - set(ROW_COLUMNS.names))
     if unknown or "value" not in schema.names:
         raise BadBatch(
@@ -37,8 +28,13 @@ def _check_columns(schema: pa.Schema) -> None:
             columns=", ".join(schema.names)[:200],
         )
     for field in schema:
-        if not _fits(field):
-            raise BadBatch(f"the column {field.name} must be {_WORDS[field.name]}, and is {str(field.type)[:200]}")
+        check_field(field, field.name)
+
+
+def check_field(field: pa.Field, kind: str) -> None:
+    """Raise BadBatch if the field can't be the column `kind` of records."""
+    if not _fits(field, kind):
+        raise BadBatch(f"the column {field.name} must be {_WORDS[kind]}, and is {str(field.type)[:200]}")
 
 
 _WORDS: Final = {
@@ -49,9 +45,8 @@ _WORDS: Final = {
 }
 
 
-def intake_batch(batch: pa.RecordBatch, metadata: BatchMetadata, *, partitions: int) -> IntakeBatch:
-    """Sort the rows by partition, stable. Raises BadBatch, which names the column."""
-    rows = _rows(batch)
+def intake_batch(rows: pa.RecordBatch, metadata: BatchMetadata, *, partitions: int) -> IntakeBatch:
+    """Sort `record_rows` by partition, stable. Raises BadBatch."""
     _check_times(rows.column("timestamp"), metadata)
     digest = _digest(rows, metadata)
     if metadata.partition is not None:
@@ -72,23 +67,23 @@ def intake_batch(batch: pa.RecordBatch, metadata: BatchMetadata, *, partitions: 
     )
 
 
-def _rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+def record_rows(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Raises BadBatch, which names the column."""
     columns = {name: batch.column(name) for name in batch.schema.names}
     return pa.RecordBatch.from_arrays(
         [
-            _times(columns.get("timestamp"), batch.num_rows),
-            _bytes(columns.get("key"), batch.num_rows, "key"),
-            _bytes(columns["value"], batch.num_rows, "value"),
-            _headers(columns.get("headers"), batch.num_rows),
+            times_of(columns.get("timestamp"), batch.num_rows),
+            bytes_of(columns.get("key"), batch.num_rows, "key"),
+            bytes_of(columns["value"], batch.num_rows, "value"),
+            headers_of(columns.get("headers"), batch.num_rows),
         ],
         schema=ROW_COLUMNS,
     )
 
 
-def _fits(field: pa.Field) -> bool:
-    match field.name:
+def _fits(field: pa.Field, kind: str) -> bool:
+    match kind:
         case "timestamp":
-            # reads the time zone's name: UnicodeDecodeError if it isn't UTF-8
             return bool((pa.types.is_timestamp(field.type) and field.type.tz != "") or pa.types.is_int64(field.type))
         case "headers":
             return _is_headers(field.type)
@@ -113,7 +108,7 @@ def _is_headers(kind: pa.DataType) -> bool:
     )
 
 
-def _bytes(column: pa.Array | None, rows: int, name: str) -> pa.Array:
+def bytes_of(column: pa.Array | None, rows: int, name: str) -> pa.Array:
     if column is None:
         return pa.nulls(rows, pa.binary())
     try:
@@ -122,7 +117,7 @@ def _bytes(column: pa.Array | None, rows: int, name: str) -> pa.Array:
         raise BadBatch(f"the column {name} can't be taken: {error}") from None
 
 
-def _headers(column: pa.Array | None, rows: int) -> pa.Array:
+def headers_of(column: pa.Array | None, rows: int) -> pa.Array:
     if column is None:
         offsets = pa.array(np.zeros(rows + 1, np.int32))  # `pa.repeat` takes 500 bytes for each row
         return pa.ListArray.from_arrays(offsets, pa.array([], _HEADER), type=_HEADERS)
@@ -144,7 +139,7 @@ def _headers(column: pa.Array | None, rows: int) -> pa.Array:
         raise BadBatch(f"the column headers can't be taken: {error}") from None
 
 
-def _times(column: pa.Array | None, rows: int) -> pa.Array:
+def times_of(column: pa.Array | None, rows: int) -> pa.Array:
     if column is None:
         return pa.array(np.full(rows, NO_TIMESTAMP, np.int64))
     try:

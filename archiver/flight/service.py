@@ -6,16 +6,17 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NoReturn, TypeAlias
 
 import grpc
 import pyarrow as pa
 
-from archiver.errors import AccessDenied, AuthenticationFailed, BadBatch, UnknownTopic
+from archiver.errors import AccessDenied, AuthenticationFailed, BadBatch, RowsRefused, UnknownTopic
 from archiver.flight.batch_metadata import BatchMetadata, client_name
 from archiver.flight.identity import CallIdentity, Identities
-from archiver.flight.ipc import kept_bytes, read_batch, read_schema
+from archiver.flight.ipc import HeaderLimits, StreamDictionaries, kept_bytes, read_batch, read_schema
 from archiver.flight.memory import MessageMemory
 from archiver.flight.messages import (
     FlightData,
@@ -27,7 +28,8 @@ from archiver.flight.messages import (
     parse_path,
     put_result,
 )
-from archiver.flight.record_rows import check_schema, intake_batch
+from archiver.flight.record_rows import intake_batch
+from archiver.flight.shapes import SHAPES, BatchShape, RecordBytes, ShapeName, shape_of
 from archiver.flight.statuses import status_of, trailers_of
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.filled_topic import FilledTopic
@@ -39,6 +41,8 @@ Context: TypeAlias = Any
 SERVICE: Final = "arrow.flight.protocol.FlightService"
 DURABLE: Final = "disk"
 _REQUEST_SECONDS: Final = 10.0
+_REREAD_SECONDS: Final = 10.0
+"""A client waits for at most this long until a changed schema is read."""
 ACTIONS: Final = {
     "position": "the incarnation and the next batch id of a client: {topic, client}",
     "fence": "raise the incarnation of a client, so that older ones are refused: {topic, client}",
@@ -51,6 +55,16 @@ class FlightLimits:
 
     message_bytes: int
     window: int
+
+
+@dataclass(slots=True)
+class _PutStream:
+    topic: FilledTopic
+    schema: pa.Schema
+    name: ShapeName | None
+    limits: HeaderLimits
+    dictionaries: StreamDictionaries
+    shape: BatchShape = field(default_factory=RecordBytes)
 
 
 class FlightService:
@@ -136,33 +150,56 @@ class FlightService:
     ) -> None:
         try:
             identity = await self._identify(context)
-            topic: FilledTopic | None = None
-            schema: pa.Schema | None = None
+            stream: _PutStream | None = None
             async for message in messages:
                 data = parse_flight_data(message)
-                if topic is None or schema is None:
-                    topic, schema = self._begin(data, identity)
+                if stream is None:
+                    stream = await self._begin(data, identity)
+                    continue
+                if stream.shape.takes_dictionaries and stream.dictionaries.has(data.header):
+                    stream.dictionaries.add(data.header, data.body)
                     continue
                 if identity.has_expired():
                     raise AuthenticationFailed("the credentials have expired since the call began")
-                await sent.put(await self._send(data, topic, schema, size=len(message), owner=identity.owner))
+                if not stream.shape.follows(stream.topic.encoding):
+                    stream.shape = self._shape(stream)
+                await sent.put(await self._send(data, stream, size=len(message), owner=identity.owner))
         finally:
             await sent.put(None)
 
-    def _begin(self, data: FlightData, identity: CallIdentity) -> tuple[FilledTopic, pa.Schema]:
+    async def _begin(self, data: FlightData, identity: CallIdentity) -> _PutStream:
         path = parse_path(data.descriptor)
-        topic = self._topic(path[0] if len(path) == 1 else None, identity)
-        schema = read_schema(data.header)
-        check_schema(schema)
-        return topic, schema
+        topic = self._topic(path[0] if path else None, identity)
+        name = next((shape for shape in SHAPES if path[1:] == (shape,)), None)
+        if len(path) > 1 and name is None:
+            raise BadBatch(f"the descriptor's path is the topic, and if needed {' or '.join(SHAPES)}")
+        limits = HeaderLimits(columns=len(topic.encoding.row.column_ids))
+        schema = read_schema(data.header, limits)
+        stream = _PutStream(topic, schema, name, limits, StreamDictionaries(data.header, limits))
+        try:
+            stream.shape = self._shape(stream)
+        except RowsRefused:  # the topic's schema may have changed
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.wrap_future(topic.reread()), _REREAD_SECONDS)
+            stream.shape = self._shape(stream)
+        return stream
 
-    async def _send(self, data: FlightData, topic: FilledTopic, schema: pa.Schema, *, size: int, owner: str) -> _Answer:
+    def _shape(self, stream: _PutStream) -> BatchShape:
+        most_bytes = self._limits.message_bytes
+        return shape_of(stream.schema, stream.topic.encoding, name=stream.name, most_bytes=most_bytes)
+
+    async def _send(self, data: FlightData, stream: _PutStream, *, size: int, owner: str) -> _Answer:
         loop = asyncio.get_running_loop()
-        size = max(size, kept_bytes(data.header, data.body, most_bytes=self._limits.message_bytes))
+        kept = kept_bytes(data.header, data.body, most_bytes=self._limits.message_bytes, limits=stream.limits)
+        size = max(size, kept)
         await self._memory.take(size)
         try:
-            batch = await loop.run_in_executor(self._workers, self._prepare, data, topic.partitions, schema)
-            done = topic.append(replace(batch, principal=owner))
+            dictionaries = stream.dictionaries.messages
+            batch = await loop.run_in_executor(self._workers, self._prepare, data, stream, stream.shape, dictionaries)
+            if len(batch.body) > size:  # values need more bytes than columns
+                await self._memory.take(len(batch.body) - size, held=size)
+                size = len(batch.body)
+            done = stream.topic.append(replace(batch, principal=owner))
         except BaseException:
             self._memory.give_back(size)
             raise
@@ -172,17 +209,27 @@ class FlightService:
         answer.add_done_callback(_notice)
         return answer
 
-    def _prepare(self, data: FlightData, partitions: int, schema: pa.Schema) -> IntakeBatch:
+    def _prepare(self, data: FlightData, stream: _PutStream, shape: BatchShape, dictionaries: bytes) -> IntakeBatch:
+        partitions = stream.topic.partitions
         metadata = BatchMetadata.parse(data.metadata, partitions=partitions)
         try:
-            batch = read_batch(data.header, data.body, schema, most_bytes=self._limits.message_bytes)
-            return intake_batch(batch, metadata, partitions=partitions)
-        except BadBatch as error:
-            raise error.placed(client=metadata.client, batch_id=metadata.batch_id) from None
+            batch = read_batch(
+                data.header,
+                data.body,
+                stream.schema,
+                most_bytes=self._limits.message_bytes,
+                limits=stream.limits,
+                dictionaries=dictionaries,
+            )
+            prepared = intake_batch(shape.records(batch), metadata, partitions=partitions)
+            return replace(prepared, schema_version=shape.schema_version)
+        except (BadBatch, pa.ArrowException) as error:
+            refusal = error if isinstance(error, BadBatch) else BadBatch(f"the batch can't be taken: {error}")
+            raise refusal.placed(client=metadata.client, batch_id=metadata.batch_id) from None
 
     def _topic(self, name: object, identity: CallIdentity) -> FilledTopic:
         if not isinstance(name, str):
-            raise BadBatch("the descriptor must be a path of one part: the topic")
+            raise BadBatch("the descriptor must be a path that begins with the topic")
         if not identity.access.writes(name):
             raise AccessDenied(f"{identity.access.principal} may not write to the topic", topic=name)
         topic = self._topics.get(name)

@@ -27,6 +27,14 @@ class BatchPart(NamedTuple):
         return self.base_offset + self.rows
 
 
+class LoggedRecords(NamedTuple):
+    """Records of a partition. Values that were sent as columns are read with `schema_version`."""
+
+    partition: int
+    records: Records
+    schema_version: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Acknowledgement:
     batch_id: int
@@ -41,6 +49,7 @@ class IntakeBatch:
     """`rows` are counts by partition, in the order of `body`, a record batch in Arrow's IPC format.
 
     `digest` identifies repeated contents. `principal` is empty for anonymous clients.
+    `schema_version` encoded the values, if they were sent as columns.
     """
 
     client: str
@@ -50,6 +59,7 @@ class IntakeBatch:
     digest: str
     body: bytes | memoryview
     principal: str = ""
+    schema_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +74,7 @@ class LoggedBatch:
     time_ms: int
     parts: tuple[BatchPart, ...]
     principal: str = ""
+    schema_version: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -75,6 +86,7 @@ class LoggedBatch:
             "time_ms": self.time_ms,
             "parts": self.parts,
             **({"principal": self.principal} if self.principal else {}),
+            **({} if self.schema_version is None else {"schema_version": self.schema_version}),
         }
 
     @classmethod
@@ -84,6 +96,7 @@ class LoggedBatch:
             **{name: value[name] for name in names},
             parts=tuple(BatchPart(*part) for part in value["parts"]),
             principal=value.get("principal", ""),
+            schema_version=value.get("schema_version"),
         )
 
     def records(self, body: memoryview) -> dict[int, Records]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from archiver.errors import BadLog, IntakeError
 from archiver.fault_points import IntakePoint, pass_point
 from archiver.files.records import Batches, Records
-from archiver.intake.batches import LoggedBatch
+from archiver.intake.batches import LoggedBatch, LoggedRecords
 from archiver.intake.state import IntakeState
 from archiver.intake.topic_log import TopicLog
 from catalog.model import TranslatedRange
@@ -32,7 +32,7 @@ class IntakeArchive(Protocol):
     def begin(self) -> Mapping[int, int]:
         """Settle an earlier turn; return the next offsets in the table or staged."""
 
-    def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]: ...
+    def write(self, records: Iterable[LoggedRecords]) -> Sequence[TranslatedRange]: ...
 
     def keep(self, state: IntakeState, ends: Mapping[int, int]) -> None:
         """Keep the state of the files that are staged next. The table or staged files have `ends`."""
@@ -148,12 +148,16 @@ def rows_to_write(
     *,
     topic: str,
     until: Mapping[int, int] | None = None,
-) -> Iterator[tuple[int, Records]]:
+) -> Iterator[LoggedRecords]:
     """Yield the rows from `ends` to `until`, several batches together. Raises BadLog for missing rows."""
     reached = dict(ends)
     waiting: dict[int, list[Records]] = defaultdict(list)
-    size = 0
+    size, version = 0, None
     for batch, body in batches:
+        if batch.schema_version != version:
+            yield from _joined(waiting, version)
+            waiting.clear()
+            version = batch.schema_version
         for partition, records in batch.records(body).items():
             if records.end_offset <= reached.get(partition, 0):
                 continue
@@ -171,15 +175,15 @@ def rows_to_write(
             waiting[partition].append(records)
         size += len(body)
         if size >= JOINED_BYTES:
-            yield from _joined(waiting)
+            yield from _joined(waiting, version)
             waiting.clear()
             size = 0
-    yield from _joined(waiting)
+    yield from _joined(waiting, version)
 
 
-def _joined(waiting: Mapping[int, Sequence[Records]]) -> Iterator[tuple[int, Records]]:
+def _joined(waiting: Mapping[int, Sequence[Records]], version: int | None) -> Iterator[LoggedRecords]:
     for partition, records in waiting.items():
-        yield partition, join(records)
+        yield LoggedRecords(partition, join(records), version)
 
 
 def join(parts: Sequence[Records]) -> Records:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
+import math
 import platform
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +20,7 @@ from archiver.intake.disk import LocalDisk
 from archiver.intake.events import IntakeObserver, TurnFailed, TurnWritten
 from archiver.intake.files_turn import WrittenTurn, check_continuity, check_covered, check_reported, write_turn
 from archiver.intake.log_thread import LogThread
+from archiver.intake.row_encoding import RowEncoding
 from archiver.intake.segments import LogId, LogSurvey
 from archiver.intake.state import IntakeState
 from archiver.intake.topic_log import LogLimits, LogUse, TopicLog
@@ -89,6 +91,8 @@ class FilledTopic:
         self._is_requested = False
         self._report_seconds = report_seconds
         self._is_settled = threading.Event()
+        self._rereads: list[Future[None]] = []
+        self._turn_began = -math.inf
         self._flushed = 0
         self._turns = 0
         self._error: ContextError | None = None
@@ -100,6 +104,21 @@ class FilledTopic:
     def partitions(self) -> int:
         assert self.config.partitions is not None
         return self.config.partitions
+
+    @property
+    def encoding(self) -> RowEncoding:
+        """How rows are encoded: by the mapping in force at the last turn."""
+        assert self._table.encoding is not None
+        return self._table.encoding
+
+    def reread(self) -> Future[None]:
+        """Read the topic's schemas again, with the next turn. Done at once if one began within seconds."""
+        read: Future[None] = Future()
+        if self._stop.is_set() or time.monotonic() - self._turn_began < _RETRY_SECONDS:
+            read.set_result(None)
+        else:
+            self._rereads.append(read)
+        return read
 
     def start(self) -> None:
         self._thread.start()
@@ -263,24 +282,35 @@ class FilledTopic:
 
     def _run(self) -> None:
         while not self._stop.wait(_LOOK_SECONDS):
-            if not self._is_due(self._log.use):
-                continue
-            try:
-                turn = self.flush()
-                _LOG.info("%s: %d rows in %d files, %d bytes", self.config.name, turn.rows, turn.files, turn.file_bytes)
-            except ContextError as error:
-                if self._error is None or self._error.message != error.message:
-                    _LOG.warning("%s: rows wait in the log", self.config.name, exc_info=error)
-                self._error = error
-                self._observer(TurnFailed(topic=self.config.name))
+            if self._is_due(self._log.use) and not self._attempt():
                 self._stop.wait(_RETRY_SECONDS)
-            except Exception:  # noqa: BLE001 - it is logged with its traceback, and the rows stay in the log
-                self._observer(TurnFailed(topic=self.config.name))
-                _LOG.exception("%s: rows wait in the log", self.config.name)
-                self._stop.wait(_RETRY_SECONDS)
+        _settle(self._rereads)
+
+    def _attempt(self) -> bool:
+        """Whether a turn succeeded. If not, its rows stay in the log."""
+        rereads, self._rereads = self._rereads, []
+        self._turn_began = time.monotonic()
+        try:
+            turn = self.flush()
+            _LOG.info("%s: %d rows in %d files, %d bytes", self.config.name, turn.rows, turn.files, turn.file_bytes)
+        except ContextError as error:
+            if self._error is None or self._error.message != error.message:
+                _LOG.warning("%s: rows wait in the log", self.config.name, exc_info=error)
+            self._error = error
+            self._observer(TurnFailed(topic=self.config.name))
+            return False
+        except Exception:  # noqa: BLE001 - it is logged with its traceback
+            self._observer(TurnFailed(topic=self.config.name))
+            _LOG.exception("%s: rows wait in the log", self.config.name)
+            return False
+        finally:
+            _settle(rereads)
+        return True
 
     def _is_due(self, use: LogUse) -> bool:
         waiting = use.appended - self._flushed
+        if self._rereads:
+            return True
         if self._is_requested and self._log.ended is None:
             return True
         if waiting <= 0:
@@ -290,3 +320,9 @@ class FilledTopic:
             self._waits_since = time.monotonic()
         enough = min(self.config.min_file_size or 1, self.config.target_file_size, self._limits.wal_bytes // _LOG_SHARE)
         return waiting >= enough or time.monotonic() - self._waits_since >= self.config.max_lag
+
+
+def _settle(rereads: Sequence[Future[None]]) -> None:
+    for read in rereads:
+        if read.set_running_or_notify_cancel():
+            read.set_result(None)

@@ -33,6 +33,7 @@ class IntakeState:
                 if rows
             ),
             principal=batch.principal,
+            schema_version=batch.schema_version,
         )
 
     def add(self, batch: LoggedBatch) -> None:

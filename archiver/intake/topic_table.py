@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -14,9 +14,11 @@ from archiver.commit.commit_staged import StagedTopic, commit_pending
 from archiver.commit.lacking_ranges import add_lacking_ranges
 from archiver.config import Config, TopicConfig
 from archiver.errors import IntakeEnded, TopicBusy
+from archiver.files.range_files import FileTarget
 from archiver.files.range_writer import RangeWriter
-from archiver.files.records import Records
 from archiver.files.upload import Uploader
+from archiver.intake.batches import LoggedRecords
+from archiver.intake.row_encoding import RowEncoding, check_key_column
 from archiver.intake.state import IntakeState, covered_state
 from archiver.kafka.leaders import TopicDescription
 from archiver.observer import ignore
@@ -59,6 +61,8 @@ class TopicTable:
         self._chores = ChoreRunner((TIDYING,))
         self._opened: _OpenedTurn | None = None
         self._owner: _Owner | None = None
+        self.encoding: RowEncoding | None = None
+        """Of the rows that are taken in from now on."""
 
     def own(self, *, wal_id: str, epoch: int, states: Sequence[Mapping[str, Any]]) -> None:
         """`states` are kept ones, oldest first."""
@@ -67,9 +71,11 @@ class TopicTable:
     def register(self) -> tuple[TopicRow, Mapping[int, int]]:
         """Register the topic and make its table, if necessary; return the next offsets, too.
 
-        Other jobs may have the topic's lease.
+        Other jobs may have the topic's lease. Raises ConfigError if `key` names no column for keys.
         """
         opened = self._open()
+        check_key_column(self._topic, opened.row)
+        self._publish(opened)
         staged = self._servers.registry.files.accepted_ends(opened.topic)
         ends = furthest(opened.table.offsets, staged)
         return opened.topic, {partition: end.next_offset for partition, end in ends.items()}
@@ -90,6 +96,7 @@ class TopicTable:
         self._commit(opened.staged)
         archived = archived_offsets(opened, registry=registry, catalog=catalog)
         opened = for_records(opened, registry)
+        self._publish(opened)
         partitions = range(self._topic.partitions or 0)
         unknown = {partition: 0 for partition in partitions if partition not in archived.known}
         opened.journal.keep_starts(dict.fromkeys(partitions, 0))
@@ -97,29 +104,49 @@ class TopicTable:
         self._opened = _OpenedTurn(topic=opened, fence=fence)
         return unknown | {partition: end.next_offset for partition, end in archived.known.items()}
 
-    def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]:
+    def write(self, records: Iterable[LoggedRecords]) -> Sequence[TranslatedRange]:
         assert self._opened is not None
-        settings = self._config.archive
-        target = file_target(
-            self._opened.topic, self._topic, format_=FORMATS.written, pending_bytes=settings.partition_memory
-        )
-        room = settings.spool_size // (self._topic.partitions or 1)
-        writers: dict[int, RangeWriter] = {}
+        current = self._opened.topic.row.schema_version
+        targets = {current: self._target(current)}
+        room = self._config.archive.spool_size // (self._topic.partitions or 1)
+        writers: dict[int, tuple[int, RangeWriter]] = {}
         with ExitStack() as closing:
-            spool = closing.enter_context(TaskSpool(settings.spool))
-            uploader = closing.enter_context(Uploader(target.objects, spool))
+            spool = closing.enter_context(TaskSpool(self._config.archive.spool))
+            uploader = closing.enter_context(Uploader(targets[current].objects, spool))
             try:
-                for partition, group in records:
-                    if partition not in writers:
-                        writers[partition] = RangeWriter(target, spool, uploader, partition=partition, spool_bytes=room)
-                    writers[partition].write(group)
-                for writer in writers.values():
+                for partition, group, encoded_with in records:
+                    version = current if encoded_with is None else encoded_with
+                    if version not in targets:
+                        targets[version] = self._target(version)
+                    former, writer = writers.get(partition, (None, None))
+                    if writer is None or version != former:
+                        if writer is not None:
+                            writer.end()
+                        target = targets[version]
+                        writer = RangeWriter(target, spool, uploader, partition=partition, spool_bytes=room)
+                        writers[partition] = version, writer
+                    writer.write(group)
+                for _, writer in writers.values():
                     writer.end()
                 uploader.wait()
             finally:
-                for writer in writers.values():
+                for _, writer in writers.values():
                     writer.abort()
         return tuple(uploader.uploaded)
+
+    def _publish(self, opened: OpenedTopic) -> None:
+        encoding = RowEncoding.of(self._topic, opened.row)
+        if encoding != self.encoding:
+            self.encoding = encoding
+
+    def _target(self, version: int) -> FileTarget:
+        """Values are read with the version that encoded them: plain Avro depends on it."""
+        assert self._opened is not None
+        opened = self._opened.topic
+        if version != opened.row.schema_version:
+            opened = replace(opened, row=self._servers.registry.ledger.row_mapping(opened.topic, version))
+        memory = self._config.archive.partition_memory
+        return file_target(opened, self._topic, format_=FORMATS.written, pending_bytes=memory)
 
     def lost(self, offsets: Sequence[OffsetRange]) -> tuple[TranslatedRange, ...]:
         """Accepted losses, which advance the next offset."""

@@ -1,4 +1,4 @@
-"""Checks the folder of the write-ahead logs."""
+"""Checks the folder of the write-ahead logs, and columns of keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Final
 
 from archiver.config import Config
 from archiver.errors import ConfigError
+from archiver.intake.row_encoding import check_key_column
 from archiver.setup.findings import CheckOutcome, Finding, failure
+from archiver.setup.read_schemas import read_schemas
 
 FLIGHT: Final = "Flight"
 _GIBIBYTE: Final = 1 << 30
@@ -29,6 +31,11 @@ def look_at_flight(config: Config) -> Iterator[Finding]:
         yield failure(FLIGHT, ConfigError(reason, key="flight.wal", path=str(parent)))
         return
     room, free = config.flight.wal_size * len(topics), shutil.disk_usage(parent).free
+    for topic, _, assigned in read_schemas(config, [topic for topic in topics if topic.key_column is not None]):
+        try:
+            check_key_column(topic, assigned.row)
+        except ConfigError as error:
+            yield failure(FLIGHT, error, f"topic {topic.name}")
     noun = "log" if len(topics) == 1 else "logs"
     detail = (
         f"{root}, {len(topics):,} {noun}: may use {room / _GIBIBYTE:,.1f} GiB, and {free / _GIBIBYTE:,.1f} GiB are free"

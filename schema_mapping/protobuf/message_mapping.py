@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from schema_mapping.columns.ids import ColumnIds
 from schema_mapping.columns.options import MappingOptions
 from schema_mapping.protobuf.compiled import CompiledColumns
 from schema_mapping.protobuf.descriptors import PROTOBUF_FORMAT, SourceSchema, closure, find_descriptor
-from schema_mapping.protobuf.mapped_messages import map_message
+from schema_mapping.protobuf.mapped_messages import MappedMessage, map_message
 from schema_mapping.protobuf.message_columns import message_columns
 from schema_mapping.protobuf.type_graph import TypeGraph, source_graph, type_graph
 from schema_mapping.protobuf.well_known import with_native_columns
@@ -48,6 +48,10 @@ class MessageMapping(CompiledColumns):
     @property
     def messages(self) -> tuple[str, ...]:
         return (self.message,)
+
+    @cached_property
+    def required_ids(self) -> frozenset[int]:
+        return frozenset(_required_ids(self.root))
 
     def schema(self, envelope: bytes | None) -> SourceSchema:
         return replace(self.source, envelope=envelope)
@@ -94,6 +98,15 @@ class MessageMapping(CompiledColumns):
 
     def __reduce__(self) -> tuple[Callable[..., MessageMapping], tuple[object, ...]]:
         return compile_source, (self.source, self.ids, self.keep_raw, self.options)
+
+
+def _required_ids(message: MappedMessage) -> Iterator[int]:
+    for field in message.fields:
+        if field.required:
+            yield field.field_id
+        inner = field.value if field.value is not None else field
+        if inner.message is not None:
+            yield from _required_ids(inner.message)
 
 
 def compile_mapping(

@@ -17,22 +17,13 @@ from typer.testing import CliRunner, Result
 from archiver.cli.app import app
 from tests.support.archive.readers import from_archive, seen_from
 from tests.support.clients.flight_client import act, flight_process, put, records
+from tests.support.servers.flight_config import PARTITIONS, WAITS, config_of
 from tests.support.servers.serve_command import serving
-from tests.support.servers.stack import Stack, to_toml, unique
+from tests.support.servers.stack import Stack, unique
 
 pytestmark = pytest.mark.integration
 
-PARTITIONS = 3
 ROWS = 50
-
-
-def config_of(stack: Stack, topic: str, **settings: Any) -> Path:
-    settings = {"source": "flight", "partitions": PARTITIONS, "min_file_size": "0B", **settings}
-    path = stack.config({topic: settings}, flight={"wal": "wal"})
-    document = tomllib.loads(path.read_text())
-    del document["kafka"]
-    path.write_text(to_toml(document))
-    return path
 
 
 def batches(count: int) -> list[tuple[dict[str, Any], pa.RecordBatch]]:
@@ -100,10 +91,6 @@ def test_kill_keeps_each_row_once(stack: Stack, fault: str) -> None:
     with flight_process(config) as server:
         put(server.address, topic, batches(3))
     assert sorted(values_in(config, topic)) == sorted(b"value-%d" % number for number in range(3 * ROWS))
-
-
-WAITS = {"min_file_size": "512MiB", "max_lag": "1h"}
-"""Settings with which rows wait in the log."""
 
 
 def test_erasure_reaches_rows_that_wait_in_the_log(stack: Stack) -> None:

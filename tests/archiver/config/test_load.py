@@ -344,6 +344,30 @@ def test_settings_of_another_source_are_refused(tmp_path: Path, line: str, messa
     assert message in str(caught.value)
 
 
+JSON_VALUES = 'value = { format = "json", schema = "s.json" }\n'
+
+
+def test_a_column_may_have_the_keys(tmp_path: Path) -> None:
+    topic = load(tmp_path, FLIGHT + JSON_VALUES + 'key = "device"\n').topic("sensors")
+    assert (topic.key_column, topic.key.format, topic.key.has_schema) == ("device", "raw", False)
+    assert load(tmp_path, FLIGHT).topic("sensors").key_column is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (FLIGHT + 'key = "device"\n', "a column as `key` needs a format of `value` with a schema"),
+        (FLIGHT + 'value = { format = "raw", column = "device" }\n', "`column` goes with `key`"),
+        (f'[topics.t]\nkey = {{ format = "raw", column = "x" }}\n{JSON_VALUES}', 'goes with source = "flight"'),
+        ('[topics.t]\nkey = "device"\n', "'device' is not a section: write { format = … }"),
+    ],
+)
+def test_wrong_columns_of_keys_are_refused(tmp_path: Path, lines: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, lines)
+    assert message in str(caught.value)
+
+
 def test_a_flight_topic_needs_partitions_and_a_name(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match='source = "flight" needs `partitions`, from 1 to 1,024'):
         load(tmp_path, '[topics.sensors]\nsource = "flight"\n')

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyarrow import ipc
 
 from archiver.errors import BadBatch
-from archiver.flight.ipc import MOST_HEADER_BYTES, kept_bytes, read_batch, read_schema
+from archiver.flight.ipc import HeaderLimits, StreamDictionaries, kept_bytes, read_batch, read_schema
 
 SCHEMA = pa.schema([("value", pa.binary())])
 MOST = 1 << 20
@@ -67,8 +67,80 @@ def test_dictionaries_are_refused_by_name() -> None:
 
 def test_a_schema_of_very_many_fields_is_refused_unread() -> None:
     header, _ = parts(pa.schema([(f"field {number}", pa.int8()) for number in range(10_000)]).serialize())
-    with pytest.raises(BadBatch, match=f"bytes, and may have {MOST_HEADER_BYTES:,}"):
+    with pytest.raises(BadBatch, match=f"bytes, and may have {HeaderLimits().size:,}"):
         read_schema(header)
+
+
+def test_fields_are_counted_before_a_schema_is_read() -> None:
+    def header(count: int) -> memoryview:
+        inner = pa.struct([(f"f{number}", pa.int8()) for number in range(count // 2)])
+        return parts(
+            pa.schema([("a", inner), *((f"c{number}", pa.int8()) for number in range(count // 2))]).serialize()
+        )[0]
+
+    with pytest.raises(BadBatch, match="the schema has more than 256 fields"):
+        read_schema(header(300))
+    assert len(read_schema(header(300), HeaderLimits(columns=60))) == 151
+    assert len(read_schema(header(200))) == 101
+
+
+def streamed(
+    *values: list[str], deltas: bool = False, compression: str | None = None
+) -> list[tuple[memoryview, memoryview]]:
+    """The schema, dictionaries and batches of a stream."""
+    sink = pa.BufferOutputStream()
+    kind = pa.dictionary(pa.int8(), pa.string())
+    options = ipc.IpcWriteOptions(emit_dictionary_deltas=deltas, compression=compression)
+    with ipc.new_stream(sink, pa.schema([("value", kind)]), options=options) as writer:
+        for part in values:
+            writer.write_batch(pa.record_batch({"value": pa.array(part, kind)}))
+    return [parts(part.serialize()) for part in ipc.MessageReader.open_stream(sink.getvalue())]
+
+
+@pytest.mark.parametrize("compression", [None, "zstd"])
+def test_the_newest_dictionaries_are_of_a_batch(compression: str | None) -> None:
+    schema, first, batch, second, other = streamed(["a", "b"], ["c"], compression=compression)
+    dictionaries = StreamDictionaries(schema[0], HeaderLimits())
+    assert dictionaries.messages == b""
+    read: list[list[str]] = []
+    for dictionary, rows in ((first, batch), (second, other)):
+        assert dictionaries.has(dictionary[0])
+        assert not dictionaries.has(rows[0])
+        dictionaries.add(*dictionary)
+        taken = read_batch(*rows, read_schema(schema[0]), most_bytes=MOST, dictionaries=dictionaries.messages)
+        read.append(taken.column("value").to_pylist())
+    assert read == [["a", "b"], ["c"]]
+
+
+def test_dictionaries_are_whole_and_small() -> None:
+    schema, first, _, second, _ = streamed(["a"], ["a", "b"], deltas=True)
+    dictionaries = StreamDictionaries(schema[0], HeaderLimits())
+    dictionaries.add(*first)
+    with pytest.raises(BadBatch, match="a dictionary is sent in parts"):
+        dictionaries.add(*second)
+    _, large, _ = streamed(["x" * (2 << 20)], compression="zstd")
+    assert len(large[1]) < 10_000
+    with pytest.raises(BadBatch, match="the dictionaries need more than 1,048,576 bytes"):
+        dictionaries.add(*large)
+
+
+def test_a_batch_without_its_dictionary_is_refused() -> None:
+    schema, _, batch = streamed(["a"])
+    with pytest.raises(BadBatch, match="the batch is not valid Arrow data"):
+        read_batch(*batch, read_schema(schema[0]), most_bytes=MOST)
+
+
+@given(st.data())
+def test_changed_dictionaries_are_refused_or_read(data: st.DataObject) -> None:
+    schema, dictionary, batch = streamed(["a", "b", "a"])
+    header = bytearray(dictionary[0])
+    header[data.draw(st.integers(0, len(header) - 1))] = data.draw(st.integers(0, 255))
+    dictionaries = StreamDictionaries(schema[0], HeaderLimits())
+    try:
+        dictionaries.add(memoryview(bytes(header)), dictionary[1])
+        read_batch(*batch, read_schema(schema[0]), most_bytes=MOST, dictionaries=dictionaries.messages)
+    except BadBatch:
+        pass
 
 
 def test_a_very_deep_schema_is_refused() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from archiver.errors import BadBatch
 from archiver.flight.batch_metadata import BatchMetadata
-from archiver.flight.record_rows import check_schema, intake_batch
+from archiver.flight.record_rows import check_schema, intake_batch, record_rows
 from archiver.intake.batches import ROW_COLUMNS, IntakeBatch
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -18,7 +18,7 @@ HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 def taken(columns: dict[str, pa.Array], *, partitions: int = 3, **metadata: Any) -> IntakeBatch:
     batch = pa.RecordBatch.from_pydict(columns)
     check_schema(batch.schema)
-    return intake_batch(batch, BatchMetadata(client="a", batch_id=0, **metadata), partitions=partitions)
+    return intake_batch(record_rows(batch), BatchMetadata(client="a", batch_id=0, **metadata), partitions=partitions)
 
 
 def rows(batch: IntakeBatch) -> list[dict[str, Any]]:
@@ -100,7 +100,6 @@ def test_the_digest_is_of_rows_and_partition() -> None:
     [
         (pa.schema([("key", pa.string())]), "the columns of records are `value`, and if needed `key`, `headers` and"),
         (pa.schema([("value", pa.binary()), ("x", pa.int8())]), "the columns of records are `value`, and if needed"),
-        (pa.schema([("value", pa.binary()), ("value", pa.binary())]), "the schema has two columns of one name"),
         (pa.schema([("value", pa.int8())]), "the column value must be binary or string, and is int8"),
         (pa.schema([("value", pa.binary()), ("key", pa.list_(pa.binary()))]), "the column key must be binary or str"),
         (
@@ -132,21 +131,6 @@ def test_a_wrong_column_is_named(column: dict[str, pa.Array], message: str) -> N
     with pytest.raises(BadBatch) as caught:
         taken({"value": pa.array([b"x"]), **column})
     assert message in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("schema", "name"),
-    [
-        (pa.schema([("value", pa.binary()), ("key", pa.binary())]), b"key"),
-        (pa.schema([("value", pa.binary()), ("headers", HEADERS)]), b"key"),
-        (pa.schema([("value", pa.binary()), ("timestamp", pa.timestamp("ms", "Utc/Zone"))]), b"Zone"),
-    ],
-    ids=["column", "header", "time zone"],
-)
-def test_names_that_are_not_utf8_are_refused(schema: pa.Schema, name: bytes) -> None:
-    changed = bytes(schema.serialize()).replace(name, b"\xff" * len(name))
-    with pytest.raises(BadBatch, match="the schema has names that are not UTF-8"):
-        check_schema(pa.ipc.read_schema(pa.py_buffer(changed)))
 
 
 def test_rows_without_headers_take_little_memory() -> None:

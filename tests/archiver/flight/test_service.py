@@ -24,8 +24,10 @@ from archiver.flight.service import FlightLimits, FlightService
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.log_thread import LogThread
+from archiver.intake.row_encoding import RowEncoding
 from tests.support.clients.flight_client import SCHEMA, act, put, records
 from tests.support.clients.flight_messages import flight_data
+from tests.support.intake.encodings import RAW, encoding_of, json_schema
 from tests.support.intake.logs import opened_log
 from tests.support.intake.lossy_disk import LossyDisk
 
@@ -41,6 +43,9 @@ class FakeTopic:
     partitions: int = 3
     refusal: Exception | None = None
     disk: LossyDisk = field(default_factory=LossyDisk)
+    encoding: RowEncoding = RAW
+    next_encoding: RowEncoding | None = None
+    rereads: int = 0
 
     def __post_init__(self) -> None:
         self.log = LogThread(opened_log(self.disk), name="sensors")
@@ -51,6 +56,14 @@ class FakeTopic:
         answer: Future[Acknowledgement] = Future()
         answer.set_exception(self.refusal)
         return answer
+
+    def reread(self) -> Future[None]:
+        """Take over `next_encoding`."""
+        self.rereads += 1
+        self.encoding = self.next_encoding or self.encoding
+        read: Future[None] = Future()
+        read.set_result(None)
+        return read
 
     def fence(self, client: str, principal: str) -> Future[ClientPosition]:
         return self.log.fence(client, principal)
@@ -162,6 +175,112 @@ def test_a_wrong_schema_is_refused() -> None:
         rows = pa.record_batch([pa.array([1])], names=["value"])
         with pytest.raises(pa.ArrowInvalid, match="the column value must be binary or string, and is int64"):
             put(server.address, "sensors", [({"client": "a", "batch_id": 0}, rows)], schema=rows.schema)
+
+
+DEVICES = encoding_of(json_schema(device={"type": "string"}), key_column="device")
+
+
+def put_rows(server: Running, number: int, path: Sequence[str] = ("sensors",), **columns: Any) -> list[dict[str, Any]]:
+    rows = pa.record_batch(columns)
+    return put(server.address, path, [({"client": "a", "batch_id": number}, rows)], schema=rows.schema)
+
+
+def test_rows_and_records_of_one_key_share_a_partition() -> None:
+    devices = [f"device {number}" for number in range(20)]
+    with served(FakeTopic(encoding=DEVICES)) as server:
+        (rows,) = put_rows(server, 0, device=devices)
+        (records,) = put_rows(server, 1, key=devices, value=devices)
+        again = put_rows(server, 0, device=devices)
+    assert [part["rows"] for part in rows["parts"]] == [part["rows"] for part in records["parts"]]
+    assert len(rows["parts"]) == 3
+    assert again == [rows]
+
+
+def test_a_changed_schema_is_read_for_new_columns() -> None:
+    wider = encoding_of(json_schema(device={"type": "string"}, room={"type": "string"}))
+    topic = FakeTopic(encoding=DEVICES, next_encoding=wider)
+    with served(topic) as server:
+        assert put_rows(server, 0, device=["a"])
+        assert topic.rereads == 0
+        assert put_rows(server, 1, device=["a"], room=["r"])
+        with pytest.raises(pa.ArrowInvalid, match=r"! val.room \(id \d+\) long takes the place of the string column"):
+            put_rows(server, 2, room=[1])
+    assert topic.rereads == 2
+
+
+def test_an_open_stream_follows_the_schema() -> None:
+    topic = FakeTopic(encoding=DEVICES)
+    rows = pa.record_batch({"device": ["a"]})
+
+    def batches() -> Iterator[tuple[dict[str, Any], pa.RecordBatch]]:
+        yield {"client": "a", "batch_id": 0}, rows
+        topic.encoding = encoding_of(json_schema(device={"type": "string"}, room={"type": "string"}))
+        yield {"client": "a", "batch_id": 1}, rows
+        topic.encoding = encoding_of(json_schema(room={"type": "string"}))
+        yield {"client": "a", "batch_id": 2}, rows
+
+    with served(topic) as server:
+        with pytest.raises(pa.ArrowInvalid, match=r"\+ val.device string is no column"):
+            put(server.address, "sensors", batches(), schema=rows.schema)
+        assert act(server.address, "position", topic="sensors", client="a")["next_batch_id"] == 2
+
+
+def test_the_path_names_the_shape() -> None:
+    texts = encoding_of(json_schema(value={"type": "string"}))
+    with served(FakeTopic(encoding=texts)) as server:
+        assert put_rows(server, 0, ("sensors", "rows"), value=["a"])
+        assert put_rows(server, 1, ("sensors", "records"), value=["a"])
+        for path, message in (
+            (["sensors"], "name the shape as the second part of the descriptor's path"),
+            (["sensors", "tables"], "the descriptor's path is the topic, and if needed records or rows"),
+            (["sensors", "rows", "rows"], "the descriptor's path is the topic, and if needed records or rows"),
+        ):
+            with pytest.raises(pa.ArrowInvalid, match=message):
+                put_rows(server, 2, path, value=["a"])
+
+
+def test_dictionaries_are_plain_columns() -> None:
+    """The second batch replaces the dictionary of the first one."""
+    texts = encoding_of(json_schema(x={"type": "string"}, y={"type": "array", "items": {"type": "string"}}))
+    kind = pa.dictionary(pa.int8(), pa.string())
+    parts: list[dict[str, pa.Array]] = [
+        {"x": pa.array(values, kind), "y": pa.array([[value] if value else None for value in values], pa.list_(kind))}
+        for values in (["a", "b", None, "a"], ["c", None, "c", "d"])
+    ]
+    plain = [
+        {name: column.cast(texts.row.value.arrow_type.field(name).type) for name, column in part.items()}
+        for part in parts
+    ]
+    with served(FakeTopic(encoding=texts)) as server:
+        sent = [pa.record_batch(part) for part in parts]
+        batches = [({"client": "a", "batch_id": number}, rows) for number, rows in enumerate(sent)]
+        answers = put(server.address, "sensors", batches, schema=sent[0].schema)
+        for number, rows in enumerate(plain):
+            assert put_rows(server, number, **rows) == [answers[number]]
+
+
+def test_large_dictionaries_are_refused() -> None:
+    texts = encoding_of(json_schema(x={"type": "string"}))
+    kind = pa.dictionary(pa.int32(), pa.string())
+    with served(FakeTopic(encoding=texts)) as server:
+        with pytest.raises(
+            pa.ArrowInvalid, match="the dictionaries need more than 1,048,576 bytes: send plain columns"
+        ):
+            put_rows(server, 0, x=pa.array(["x" * (1 << 20)], kind))
+        with pytest.raises(
+            pa.ArrowInvalid, match="the batch has 1,000,000,000 bytes as plain columns, and may have 1,048,576"
+        ):
+            put_rows(server, 0, x=pa.array(["x" * 100_000] * 10_000, kind))
+        with pytest.raises(pa.ArrowInvalid, match="the column value must be binary or string, and is dictionary"):
+            put_rows(server, 0, ("sensors", "records"), value=pa.array(["x"], kind))
+        assert put_rows(server, 0, x=["x"])
+
+
+def test_values_that_outgrow_their_columns_are_counted() -> None:
+    texts = encoding_of(json_schema(x={"type": "string"}))
+    with served(FakeTopic(encoding=texts), memory=1) as server:
+        assert put_rows(server, 0, x=["\0" * 10_000])
+        assert server.memory.used == 0
 
 
 def test_a_newer_incarnation_fences_the_older() -> None:

@@ -18,6 +18,7 @@ from archiver.flight.service import FlightLimits, FlightService
 from archiver.intake.batches import Acknowledgement, IntakeBatch
 from tests.support.clients.flight_client import records
 from tests.support.clients.flight_messages import put_messages
+from tests.support.intake.encodings import RAW
 from tests.support.timing.eventually import until
 
 WINDOW: Final = 2
@@ -27,6 +28,7 @@ SENT: Final = WINDOW + 2
 
 class WaitingTopic:
     partitions = 1
+    encoding = RAW
 
     def __init__(self) -> None:
         self.answers: list[Future[Acknowledgement]] = []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import pytest
 
 from archiver.errors import BadLog, IntakeError
+from archiver.intake.batches import LoggedRecords
 from archiver.intake.files_turn import check_covered, write_turn
 from archiver.intake.topic_log import LogLimits
 from catalog.model import TranslatedRange
@@ -42,6 +44,28 @@ def test_rows_that_the_log_lacks_are_refused() -> None:
     with pytest.raises(BadLog, match="the write-ahead log lacks acknowledged rows: restore its segments") as caught:
         write_turn(log, archive, topic="t")
     assert caught.value.context["offset"] == 1
+
+
+class VersionedArchive(MemoryArchive):
+    def write(self, records: Iterable[LoggedRecords]) -> Sequence[TranslatedRange]:
+        taken = list(records)
+        self.versions = [(group.partition, group.schema_version, len(group.records)) for group in taken]
+        return super().write(taken)
+
+
+def test_rows_are_written_with_the_schema_that_encoded_them() -> None:
+    disk = LossyDisk()
+    log, archive = opened_log(disk), VersionedArchive()
+    for number, version in enumerate((None, 3, 3, 4)):
+        batch = batch_of("a", number, {0: [b"x"], 1: [b"y", b"z"]})
+        log.append([replace(batch, schema_version=version)])
+    log.close()
+    write_turn(opened_log(disk), archive, topic="t")
+    assert archive.versions == [
+        (partition, version, rows * batches)
+        for version, batches in ((None, 1), (3, 2), (4, 1))
+        for partition, rows in ((0, 1), (1, 2))
+    ]
 
 
 def test_a_turn_whose_rows_did_not_reach_the_table_fails() -> None:

@@ -163,6 +163,29 @@ class OwnedTable(MemoryTable):
         pass
 
 
+def test_schemas_are_read_again_with_the_next_turn(tmp_path: Path) -> None:
+    """A second request within seconds is answered without a turn: a client can't cause one after the other."""
+    topic: Any = SimpleNamespace(
+        name=NAME, partitions=1, min_file_size=1 << 30, target_file_size=1 << 30, max_lag=3600.0
+    )
+    config: Any = SimpleNamespace(
+        flight=SimpleNamespace(wal=tmp_path, wal_size=1 << 20, segment_size=1 << 16, max_clients=10)
+    )
+    servers: Any = SimpleNamespace(registry=SimpleNamespace(intake=ReportedLog()))
+    turns: list[str] = []
+    table: Any = OwnedTable(step=turns.append)
+    filled = FilledTopic(config, topic, servers, table=table)
+    filled.start()
+    assert turns == []
+    filled.reread().result(60)
+    assert "commit" in turns
+    count = len(turns)
+    filled.reread().result(0)
+    assert len(turns) == count
+    filled.close()
+    filled.reread().result(0)
+
+
 def test_the_end_is_reported_while_files_are_written(tmp_path: Path) -> None:
     is_turn, is_reported = threading.Event(), threading.Event()
     in_turn: list[int] = []

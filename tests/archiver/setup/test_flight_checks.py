@@ -52,3 +52,17 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 
 def test_without_flight_topics_nothing_is_checked(tmp_path: Path) -> None:
     assert list(look_at_flight(config_of(tmp_path, "", topics=""))) == []
+
+
+def test_a_column_of_keys_is_looked_up(tmp_path: Path) -> None:
+    (tmp_path / "s.json").write_text(
+        '{"type": "object", "properties": {"device": {"type": "string"}, "x": {"type": "number"}}}'
+    )
+    values = 'value = { format = "json", schema = "s.json" }\n'
+    (finding,) = look_at_flight(config_of(tmp_path, 'wal = "wal"', f'{TOPIC}key = "device"\n{values}'))
+    assert finding.error is None
+    for column in ("devise", "x", "__raw__"):
+        wrong, _ = look_at_flight(config_of(tmp_path, 'wal = "wal"', f'{TOPIC}key = "{column}"\n{values}'))
+        assert wrong.subject == "topic sensors"
+        assert "`key` must name a column of the schema at its top" in str(wrong.error)
+        assert "device" in str(wrong.error)

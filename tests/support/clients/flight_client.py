@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,15 +50,16 @@ def records(start: int, count: int) -> pa.RecordBatch:
 
 def put(
     address: str,
-    topic: str,
-    batches: Sequence[tuple[dict[str, Any], pa.RecordBatch]],
+    path: str | Sequence[str],
+    batches: Iterable[tuple[dict[str, Any], pa.RecordBatch]],
     *,
     schema: pa.Schema = SCHEMA,
     options: flight.FlightCallOptions | None = None,
 ) -> list[dict[str, Any]]:
-    """Raises pyarrow's errors."""
+    """Send batches one by one; return the answers. Raises pyarrow's errors. `path` begins with the topic."""
+    parts = (path,) if isinstance(path, str) else path
     with flight.FlightClient(f"grpc://{address}") as client:
-        writer, reader = client.do_put(flight.FlightDescriptor.for_path(topic), schema, options)
+        writer, reader = client.do_put(flight.FlightDescriptor.for_path(*parts), schema, options)
         answers = []
         with writer:
             for metadata, batch in batches:

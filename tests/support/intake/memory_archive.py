@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archiver.files.records import Records
+from archiver.intake.batches import LoggedRecords
 from archiver.intake.state import IntakeState, covered_state
 from catalog.model import DataFileInfo, PartitionOffset, TranslatedRange, new_id
 from catalog.partitioning import PartitionTuple
@@ -27,9 +27,9 @@ class MemoryArchive:
     def begin(self) -> Mapping[int, int]:
         return self.commit()
 
-    def write(self, records: Iterable[tuple[int, Records]]) -> Sequence[TranslatedRange]:
+    def write(self, records: Iterable[LoggedRecords]) -> Sequence[TranslatedRange]:
         written = []
-        for partition, group in records:
+        for partition, group, _ in records:
             path = new_id()
             content = group.content
             rows = zip(content.column("offset").to_pylist(), content.column("value").to_pylist(), strict=True)
