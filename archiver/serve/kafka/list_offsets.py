@@ -25,6 +25,8 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 _KNOWN_SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 """The first version in which each of these is allowed."""
 _BEGINNINGS: Final = (EARLIEST, EARLIEST_LOCAL)
+_KNOWN_ENDS: Final = (LATEST, *_BEGINNINGS)
+"""These need no search in the table."""
 _NONE: Final = -1
 _WITH_NOT_AVAILABLE: Final = 5
 """From this version on, clients know OFFSET_NOT_AVAILABLE (KIP-207)."""
@@ -45,7 +47,12 @@ async def list_offsets(service: Service, request: Request) -> Values:
             lagging = None if await _looked(service, topic, named.partitions) else _lagging(request)
             partitions = [
                 await _asked(
-                    request, topic, partition, lagging, is_repeated=(named.name, partition.partition_index) in repeated
+                    service,
+                    request,
+                    topic,
+                    partition,
+                    lagging=lagging,
+                    is_repeated=(named.name, partition.partition_index) in repeated,
                 )
                 async for partition in request.in_turns(named.partitions)
             ]
@@ -66,7 +73,10 @@ async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
             lagging = None if await _looked(service, topic, ()) else ErrorCode.kafka_storage_error
             asked = request.in_turns(named.partitions)
             partitions = [
-                await _epoch_end(topic, partition.partition, partition.leader_epoch, lagging)
+                await service.searches.run(
+                    request.client.turns.name,
+                    _epoch_end(topic, partition.partition, partition.leader_epoch, lagging),
+                )
                 async for partition in asked
             ]
         topics.append({"topic": named.topic, "partitions": partitions})
@@ -84,13 +94,20 @@ async def _repeated(request: Request) -> set[tuple[str, int]]:
 
 
 async def _asked(
-    request: Request, topic: ServedTopic, asked: Any, lagging: ErrorCode | None, *, is_repeated: bool
+    service: Service,
+    request: Request,
+    topic: ServedTopic,
+    asked: Any,
+    *,
+    lagging: ErrorCode | None,
+    is_repeated: bool,
 ) -> Values:
     if is_repeated:
         return {"partition_index": asked.partition_index, "error_code": ErrorCode.invalid_request}
     if not _knows(request, asked.timestamp):
         return {"partition_index": asked.partition_index, "error_code": ErrorCode.unsupported_version}
-    return await _found(topic, asked.partition_index, asked.timestamp, lagging)
+    found = _found(topic, asked.partition_index, asked.timestamp, lagging)
+    return await (found if asked.timestamp in _KNOWN_ENDS else service.searches.run(request.client.turns.name, found))
 
 
 async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:

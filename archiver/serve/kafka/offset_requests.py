@@ -121,7 +121,7 @@ async def offset_delete(service: Service, request: Request) -> Values:
     group = service.coordinator.groups.get(body.group_id)
     if isinstance(group, ClassicGroup) and group.protocol_type != _CONSUMERS:
         return nothing | {"error_code": ErrorCode.non_empty_group}
-    read = subscribed(group, service.topics)
+    read = await subscribed(group, service.topics, request.client.turns)
     partitions = await request.listed(
         (topic.name, partition.partition_index)
         for topic in body.topics

@@ -19,6 +19,7 @@ from archiver.serve.kafka.fetch_sessions import FetchSessions, SessionSlots
 from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.kafka.pace import ClientPace
 from archiver.serve.kafka.pauses import Pauses
+from archiver.serve.kafka.search_turns import SearchTurns
 from archiver.serve.nodes import GroupDuty, JointCommits, NodeCluster
 from archiver.serve.reading import ChunkReader, ServedTopic, ServedTopics
 from archiver.serve.security import Attempts, Quotas, Session
@@ -57,6 +58,7 @@ class Service:
     commits: JointCommits = field(default_factory=JointCommits)
     group_topics: GroupTopics = field(default_factory=GroupTopics)
     session_slots: SessionSlots = field(default_factory=SessionSlots)
+    searches: SearchTurns = field(default_factory=SearchTurns)
     quotas: Quotas = field(default_factory=Quotas)
     traffic: Traffic = field(default_factory=Traffic)
     attempts: Attempts = field(default_factory=Attempts)
