@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -36,15 +37,18 @@ async def list_offsets(service: Service, request: Request) -> Values:
     """Tiered offsets are answered with none, as in Kafka."""
     topics = []
     repeated = await _repeated(request)
-    async for named in request.in_turns(request.body.topics):
-        topic = await service.topic(named.name)
+    named_topics = [(named, await service.topic(named.name)) async for named in request.in_turns(request.body.topics)]
+    looked = await _looked(
+        service, [(topic, _needs_end(topic, named.partitions)) for named, topic in named_topics if topic is not None]
+    )
+    async for named, topic in request.in_turns(named_topics):
         if topic is None:
             error = service.without(named.name)
             partitions: list[Values] = await request.listed(
                 {"partition_index": partition.partition_index, "error_code": error} for partition in named.partitions
             )
         else:
-            lagging = None if await _looked(service, topic, named.partitions) else _lagging(request)
+            lagging = None if looked[topic] else _lagging(request)
             partitions = [
                 await _asked(
                     service,
@@ -62,15 +66,16 @@ async def list_offsets(service: Service, request: Request) -> Values:
 
 async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
     topics = []
-    async for named in request.in_turns(request.body.topics):
-        topic = await service.topic(named.topic)
+    named_topics = [(named, await service.topic(named.topic)) async for named in request.in_turns(request.body.topics)]
+    looked = await _looked(service, [(topic, True) for _, topic in named_topics if topic is not None])
+    async for named, topic in request.in_turns(named_topics):
         if topic is None:
             error = service.without(named.topic)
             partitions: list[Values] = await request.listed(
                 {"partition": partition.partition, "error_code": error} for partition in named.partitions
             )
         else:
-            lagging = None if await _looked(service, topic, ()) else ErrorCode.kafka_storage_error
+            lagging = None if looked[topic] else ErrorCode.kafka_storage_error
             asked = request.in_turns(named.partitions)
             partitions = [
                 await service.searches.run(
@@ -110,15 +115,27 @@ async def _asked(
     return await (found if asked.timestamp in _KNOWN_ENDS else service.searches.run(request.client.turns.name, found))
 
 
-async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:
-    """False if another node may have a newer end and the refresh failed.
+def _needs_end(topic: ServedTopic, partitions: Sequence[Any]) -> bool:
+    return not partitions or any(
+        asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
+    )
+
+
+async def _looked(service: Service, asked: Iterable[tuple[ServedTopic, bool]]) -> Mapping[ServedTopic, bool]:
+    """Look at each table once. False if another node may have a newer end and the refresh failed.
 
     An end that goes back would look like a truncated log.
     """
-    ends = not partitions or any(
-        asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
-    )
-    if ends and service.cluster.may_lag:
+    needs_end: dict[ServedTopic, bool] = {}
+    for topic, needs in asked:
+        needs_end[topic] = needs or needs_end.get(topic, False)
+    may_lag = service.cluster.may_lag
+    looks = (_current(topic, is_urgent=needs and may_lag) for topic, needs in needs_end.items())
+    return dict(zip(needs_end, await asyncio.gather(*looks), strict=True))
+
+
+async def _current(topic: ServedTopic, *, is_urgent: bool) -> bool:
+    if is_urgent:
         return await topic.caught_up()
     await topic.fresh()
     return True
