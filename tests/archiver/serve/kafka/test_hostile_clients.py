@@ -136,6 +136,19 @@ def test_silent_strangers_give_way_to_who_logs_in(tmp_path: Path) -> None:
                 come_in(wire)
 
 
+def test_connections_of_a_principal_leave_places(tmp_path: Path) -> None:
+    with (
+        ServedLake(lake(tmp_path), most_connections=20, door=GuardedDoor()) as endpoint,
+        ExitStack() as clients,
+    ):
+        for _ in range(20):
+            come_in(clients.enter_context(Wire(endpoint.port, address="127.0.0.2")))
+        with Wire(endpoint.port) as wire:
+            come_in(wire, "bob")
+            assert wire.ask(metadata()).topics[0].error_code == ErrorCode.none
+        eventually(lambda: endpoint.server.closing_log.closed == 2, "the last two are closed", seconds=SECONDS)
+
+
 @contextmanager
 def poor_client(folder: Path) -> Iterator[tuple[ServedLake, Wire]]:
     rule = Rule.parse("User:alice", "allow", ("all",), ("*",), ("*",))
