@@ -111,8 +111,8 @@ async def _asked(
         return {"partition_index": asked.partition_index, "error_code": ErrorCode.invalid_request}
     if not _knows(request, asked.timestamp):
         return {"partition_index": asked.partition_index, "error_code": ErrorCode.unsupported_version}
-    found = _found(topic, asked.partition_index, asked.timestamp, lagging)
-    return await (found if asked.timestamp in _KNOWN_ENDS else service.searches.run(request.client.turns.name, found))
+    search = _found(topic, asked.partition_index, asked.timestamp, lagging)
+    return await (search if asked.timestamp in _KNOWN_ENDS else service.searches.run(request.client.turns.name, search))
 
 
 def _needs_end(topic: ServedTopic, partitions: Sequence[Any]) -> bool:

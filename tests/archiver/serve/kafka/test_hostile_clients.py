@@ -295,7 +295,7 @@ def test_searches_by_time_leave_turns_to_other_clients(tmp_path: Path) -> None:
         ServedLake(lake(tmp_path), most_connections=400) as endpoint,
         attacked(endpoint.port, frames(search) * 500, connections=100, address="127.0.0.2"),
     ):
-        time.sleep(1)
+        eventually(lambda: endpoint.server.loop_time.seconds > 0.2, "searches arrive", seconds=SECONDS)
         waits(endpoint, search).assert_short()
 
 

@@ -69,7 +69,6 @@ def test_places_are_free_again() -> None:
     assert not places._taken
     assert not places._addresses
     assert not places._strangers
-    assert not places._connections
 
 
 @pytest.mark.parametrize("most_per_address", [None, 20])
