@@ -77,7 +77,7 @@ class Service:
         return await self.topics.named(name) if name else None
 
     def budget(self, request: Request) -> GroupBudget:
-        return self.quotas.group_budget(request.access.principal, request.client.host)
+        return self.quotas.group_budget(request.access.principal, request.client.network)
 
     def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
         """`away` is for a topic that can't be opened now.
@@ -106,10 +106,15 @@ class Client:
         return self.address.rpartition(":")[0]
 
     @property
+    def network(self) -> str:
+        """The address, or the /64 of an IPv6 address: its owner can use all of them."""
+        return payer_of(self.host)
+
+    @property
     def payer(self) -> str:
-        """The principal, or before login the address (IPv6: its /64), that budgets are charged to."""
+        """The principal, or before login the network, that budgets are charged to."""
         access = self.login.access
-        return payer_of(self.host) if access is None or access.principal == ANONYMOUS else str(access.principal)
+        return self.network if access is None or access.principal == ANONYMOUS else str(access.principal)
 
 
 def payer_of(host: str) -> str:
