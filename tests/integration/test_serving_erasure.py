@@ -28,7 +28,8 @@ def keys(address: str, topic: str) -> list[bytes | None]:
         | {"enable.partition.eof": True}
     )
     consumer.assign([TopicPartition(topic, 0, 0)])
-    until, seen = time.monotonic() + SECONDS, []
+    seen: list[bytes | None] = []
+    until = time.monotonic() + SECONDS
     while time.monotonic() < until:
         message = consumer.poll(0.2)
         if message is not None and message.error() is not None:  # the end

@@ -231,12 +231,11 @@ def test_offsets_named_again_are_answered_once(tmp_path: Path) -> None:
 
 def test_long_metadata_of_many_groups_is_given_in_parts(tmp_path: Path) -> None:
     partitions = tuple(range(1000))
-    offset = GroupOffset(topic_id=None, offset=1, leader_epoch=-1, metadata="m" * 4000)
     asked = request(9, 8, name="orders", partition_indexes=partitions)
     groups = tuple(replace(asked.groups[0], group_id=f"g{number}") for number in range(20))
     with ServedLake(lake(tmp_path)) as endpoint, Wire(endpoint.port) as wire:
         (topic,) = endpoint.topics.open
-        kept = replace(offset, topic_id=topic.topic_id)
+        kept = GroupOffset(topic_id=topic.topic_id, offset=1, leader_epoch=-1, metadata="m" * 4000)
         for group in groups:
             endpoint.offsets.commit(group.group_id, {("orders", number): kept for number in partitions})
         answered = {group.group_id: group for group in wire.ask(replace(asked, groups=groups)).groups}
