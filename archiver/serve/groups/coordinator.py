@@ -142,7 +142,8 @@ class Coordinator:
         if group is None:
             return ErrorCode.unknown_member_id
         error, replies = group.leave(self._now(), member_id, instance_id)
-        self._reply(group, replies)
+        if error is ErrorCode.none:
+            self._reply(group, replies)
         return error
 
     def beat(self, group_id: str, beat: Beat, topics: Topics) -> Beaten:

@@ -38,7 +38,7 @@ async def sasl_authenticate(service: Service, request: Request) -> Values:
         return {"error_code": ErrorCode.illegal_sasl_state, "error_message": text, "auth_bytes": b""}
     user = login.user_in(request.body.auth_bytes)
     try:
-        async with service.attempts.one(request.client.host, user):
+        async with service.attempts.one(request.client.network, user):
             granted = await login.authenticate(request.body.auth_bytes)
     except AuthenticationFailed as error:
         _failed(request.client, user, error)
@@ -55,7 +55,7 @@ async def raw_step(service: Service, client: Client, message: bytes) -> bytes:
     """Raises BadRequest if authentication fails."""
     user = client.login.user_in(message)
     try:
-        async with service.attempts.one(client.host, user):
+        async with service.attempts.one(client.network, user):
             return (await client.login.authenticate(message)).answer
     except AuthenticationFailed as error:
         _failed(client, user, error)

@@ -71,7 +71,7 @@ async def describe_topic_partitions(service: Service, request: Request) -> Value
     left = max(1, min(request.body.response_partition_limit, _MOST_PARTITIONS))
     topics: list[Values] = []
     following = None
-    for name in names:
+    async for name in request.in_turns(names):
         if cursor is not None and name < cursor.topic_name:
             continue
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0

@@ -29,6 +29,8 @@ _GROUPS_FROM: Final = 8
 """From this version on, OffsetFetch names several groups."""
 _MOST_ELEMENTS: Final = 250_000
 """The most partitions or members of one answer about groups, beside those of its last group."""
+_ELEMENT_BYTES: Final = 64
+"""Metadata of offsets counts as an element for each of these."""
 _ERRORS: Final[Mapping[GroupStanding, ErrorCode]] = {
     GroupStanding.OTHER: ErrorCode.not_coordinator,
     GroupStanding.LOADING: ErrorCode.coordinator_load_in_progress,
@@ -99,10 +101,13 @@ def _asking(api: Api, service: Service, request: Request) -> AbstractContextMana
         if group is not None and member_id in group.members:
             request.client.member = group_id, member_id
         return nullcontext()
-    named = [group for group in getattr(request.body, "groups", (request.body,)) if getattr(group, "member_id", None)]
+    groups = service.coordinator.groups
+    asked = getattr(request.body, "groups", (request.body,))
+    named = [group for group in asked if getattr(group, "member_id", None)]
     asking = ExitStack()
     for group in named:
-        asking.enter_context(service.coordinator.asking(group.group_id, *_as_member(group)))
+        if group.group_id in groups:
+            asking.enter_context(service.coordinator.asking(group.group_id, *_as_member(group)))
     if not named and request.client.member is not None:
         asking.enter_context(service.coordinator.asking(*request.client.member))
     return asking
@@ -194,7 +199,10 @@ async def _of_several(service: Service, request: Request, api: Api, several: _Se
                 about_group = _told(done, several)
                 answers += about_group
                 size += sum(
-                    len(topic["partitions"]) for answered in about_group for topic in answered.get("topics", ())
+                    1 + len(partition["metadata"]) // _ELEMENT_BYTES
+                    for answered in about_group
+                    for topic in answered.get("topics", ())
+                    for partition in topic["partitions"]
                 )
         else:
             standing = service.cluster.standing(group_id)

@@ -40,7 +40,7 @@ def without_repeats(request: Request) -> Request:
     if request.api_key == ApiKey.FETCH:
         return _with_each_partition_once(request)
     if request.api_key == ApiKey.OFFSET_FETCH:
-        return _with(request, "groups", _each_group_once(getattr(request.body, "groups", ())))
+        return _with_each_offset_once(request)
     if request.api_key not in _NAMES:
         return request
     field, key = _NAMES[request.api_key]
@@ -62,6 +62,27 @@ def _with_each_partition_once(request: Request) -> Request:
         topics.setdefault(named, (topic, []))[1].append(partition)
     once = tuple(replace(topic, partitions=tuple(partitions)) for topic, partitions in topics.values())
     return replace(request, body=replace(request.body, topics=once))
+
+
+def _with_each_offset_once(request: Request) -> Request:
+    """The metadata of an offset may be long."""
+    body = request.body
+    if not hasattr(body, "groups"):
+        return replace(request, body=_once(body))
+    groups = tuple(_once(group) for group in _each_group_once(body.groups))
+    return replace(request, body=replace(body, groups=groups))
+
+
+def _once(asked: Any) -> Any:
+    count = sum(1 + len(topic.partition_indexes) for topic in asked.topics or ())
+    topics: dict[Hashable, tuple[Any, dict[int, None]]] = {}
+    for topic in asked.topics or ():
+        name = getattr(topic, "topic_id", None) or getattr(topic, "name", None)
+        topics.setdefault(name, (topic, {}))[1].update(dict.fromkeys(topic.partition_indexes))
+    if sum(1 + len(numbers) for _, numbers in topics.values()) == count:
+        return asked
+    once = tuple(replace(topic, partition_indexes=tuple(numbers)) for topic, numbers in topics.values())
+    return replace(asked, topics=once)
 
 
 def _with(request: Request, field: str, names: Sequence[Any]) -> Request:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -39,7 +39,8 @@ _ENDING_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 10.0
 """How long a request with nothing to answer waits for batches that are being decoded."""
 _MOST_WAIT_SECONDS: Final = 60.0
-"""Seconds for which all nodes must agree on the leaders before clients are sent to the leader."""
+_LOOK_SECONDS: Final = 3.0
+"""How long a client beyond the end waits for a look at the table. Its other partitions wait, too."""
 
 
 @dataclass(slots=True)
@@ -72,17 +73,21 @@ class _Source:
 
 
 class _Looks:
+    """All tables are looked at at the same time, each once."""
+
     def __init__(self) -> None:
-        self._done: set[ServedTopic] = set()
+        self._looks: dict[tuple[ServedTopic, bool], asyncio.Task[object]] = {}
 
-    async def now(self, topic: ServedTopic) -> None:
-        if topic not in self._done:
-            self._done.add(topic)
-            await topic.caught_up()
+    def begin(self, topic: ServedTopic, *, is_urgent: bool) -> None:
+        """Without `is_urgent`, only if the last look is older than `refresh`."""
+        if (topic, is_urgent) not in self._looks:
+            look: Coroutine[Any, Any, object] = topic.caught_up() if is_urgent else topic.fresh()
+            self._looks[topic, is_urgent] = asyncio.get_running_loop().create_task(look)
 
-    async def if_due(self, topic: ServedTopic) -> None:
-        if topic not in self._done:
-            await topic.fresh()
+    async def done(self, request: Request) -> None:
+        if self._looks:
+            request.client.turns.end_long_work()
+            await asyncio.wait(self._looks.values(), timeout=_LOOK_SECONDS)
 
 
 @dataclass(slots=True)
@@ -234,28 +239,47 @@ class _Topics:
 
 async def _sources(service: Service, request: Request, begun: SessionFetch, topics: _Topics) -> list[_Source]:
     sources: list[_Source] = []
+    beyond: list[tuple[_Source, ServedTopic]] = []
     looks = _Looks()
     async for key, position in request.in_turns(begun.partitions.items()):
         topic = await topics.named(key[0])
         source = _Source(key, position, topic)
-        source.error = topics.error(key[0]) if topic is None else await _looked_up(service, source, topic, looks)
         sources.append(source)
+        if topic is None:
+            source.error = topics.error(key[0])
+        elif _begins_look(service, source, topic, looks):
+            beyond.append((source, topic))
+        else:
+            source.error = await _looked_up(service, source, topic)
+    await looks.done(request)
+    async for source, topic in request.in_turns(beyond):
+        source.error = await _looked_up(service, source, topic)
     return sources
 
 
-async def _looked_up(service: Service, source: _Source, topic: ServedTopic, looks: _Looks) -> ErrorCode:
+def _begins_look(service: Service, source: _Source, topic: ServedTopic, looks: _Looks) -> bool:
+    partition, offset, may_lag = source.partition, source.position.offset, service.cluster.may_lag
+    is_new = partition >= topic.partitions
+    if is_new:
+        may_be_behind = may_lag
+    elif partition < 0 or offset <= topic.end(partition) or _is_moved(service, topic, partition):
+        return False
+    else:
+        may_be_behind = may_lag and not topic.was_ahead(partition, offset)
+    if may_be_behind or not is_new:
+        looks.begin(topic, is_urgent=may_be_behind)
+        return True
+    return False
+
+
+async def _looked_up(service: Service, source: _Source, topic: ServedTopic) -> ErrorCode:
     partition, offset = source.partition, source.position.offset
-    if partition >= topic.partitions and service.cluster.may_lag:
-        await looks.now(topic)
     if not 0 <= partition < topic.partitions:
         return ErrorCode.unknown_topic_or_partition
-    if service.cluster.settled_for > service.redirects.leader and not _leads(service, topic, partition):
+    if _is_moved(service, topic, partition):
         return ErrorCode.not_leader_or_follower
     try:
         source.log_start = await topic.start(partition)
-        if offset > topic.end(partition):
-            may_be_behind = service.cluster.may_lag and not topic.was_ahead(partition, offset)
-            await (looks.now(topic) if may_be_behind else looks.if_due(topic))
     except ContextError as error:
         _log(source, error)
         return error_of(error)
@@ -266,8 +290,10 @@ async def _looked_up(service: Service, source: _Source, topic: ServedTopic, look
     return ErrorCode.kafka_storage_error if may_be_there else ErrorCode.offset_out_of_range
 
 
-def _leads(service: Service, topic: ServedTopic, partition: int) -> bool:
-    return service.cluster.members.leaders(topic.topic_id, partition)[0].node_id == service.cluster.own.node_id
+def _is_moved(service: Service, topic: ServedTopic, partition: int) -> bool:
+    if service.cluster.settled_for <= service.redirects.leader:
+        return False
+    return service.cluster.members.leaders(topic.topic_id, partition)[0].node_id != service.cluster.own.node_id
 
 
 async def _gathered(service: Service, request: Request, sources: list[_Source], *, is_slow: bool | None) -> _Round:

@@ -89,6 +89,6 @@ async def leave_group(service: Service, request: Request) -> Values:
             "group_instance_id": member.group_instance_id,
             "error_code": service.coordinator.leave(body.group_id, member.member_id, member.group_instance_id),
         }
-        for member in members
+        async for member in request.in_turns(members)
     ]
     return {"error_code": ErrorCode.none, "members": left}

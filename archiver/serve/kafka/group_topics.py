@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -18,6 +18,8 @@ _LOOK_SECONDS: Final = 0.5
 _ATTEMPTS: Final = 3
 """Topics may come while a pattern is looked at. A member whose pattern isn't known keeps what it has until its next
 heartbeat."""
+_PARSED_AT_ONCE: Final = 16 << 10
+"""Bytes of subscriptions. More are parsed in a thread."""
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
@@ -90,14 +92,20 @@ def names_by_id(served: ServedTopics) -> dict[UUID, str]:
     return {topic.topic_id: topic.name for topic in served.open}
 
 
-def subscribed(group: AnyGroup | None, served: ServedTopics) -> frozenset[str]:
+async def subscribed(group: AnyGroup | None, served: ServedTopics, turns: ClientTurns) -> frozenset[str]:
     if group is None:
         return frozenset()
     if isinstance(group, ConsumerGroup):
         names = names_by_id(served)
         subscribed_names = {names.get(topic, "") for member in group.members.values() for topic in member.topics}
         return frozenset(subscribed_names.union(*(member.names for member in group.members.values())))
-    every = (data for member in group.members.values() for _, data in member.protocols)
+    every = [data for member in group.members.values() for _, data in member.protocols]
+    if sum(map(len, every)) <= _PARSED_AT_ONCE:
+        return _names(every)
+    return await turns.in_thread(partial(_names, every))
+
+
+def _names(every: Iterable[bytes]) -> frozenset[str]:
     return frozenset(name for data in every for name in subscription(data))
 
 

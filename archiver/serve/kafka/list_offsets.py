@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
@@ -25,6 +26,8 @@ EARLIEST_PENDING_UPLOAD: Final = -6
 _KNOWN_SINCE: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 """The first version in which each of these is allowed."""
 _BEGINNINGS: Final = (EARLIEST, EARLIEST_LOCAL)
+_KNOWN_ENDS: Final = (LATEST, *_BEGINNINGS)
+"""These need no search in the table."""
 _NONE: Final = -1
 _WITH_NOT_AVAILABLE: Final = 5
 """From this version on, clients know OFFSET_NOT_AVAILABLE (KIP-207)."""
@@ -34,18 +37,26 @@ async def list_offsets(service: Service, request: Request) -> Values:
     """Tiered offsets are answered with none, as in Kafka."""
     topics = []
     repeated = await _repeated(request)
-    async for named in request.in_turns(request.body.topics):
-        topic = await service.topic(named.name)
+    named_topics = [(named, await service.topic(named.name)) async for named in request.in_turns(request.body.topics)]
+    looked = await _looked(
+        service, [(topic, _needs_end(topic, named.partitions)) for named, topic in named_topics if topic is not None]
+    )
+    async for named, topic in request.in_turns(named_topics):
         if topic is None:
             error = service.without(named.name)
             partitions: list[Values] = await request.listed(
                 {"partition_index": partition.partition_index, "error_code": error} for partition in named.partitions
             )
         else:
-            lagging = None if await _looked(service, topic, named.partitions) else _lagging(request)
+            lagging = None if looked[topic] else _lagging(request)
             partitions = [
                 await _asked(
-                    request, topic, partition, lagging, is_repeated=(named.name, partition.partition_index) in repeated
+                    service,
+                    request,
+                    topic,
+                    partition,
+                    lagging=lagging,
+                    is_repeated=(named.name, partition.partition_index) in repeated,
                 )
                 async for partition in request.in_turns(named.partitions)
             ]
@@ -55,18 +66,22 @@ async def list_offsets(service: Service, request: Request) -> Values:
 
 async def offset_for_leader_epoch(service: Service, request: Request) -> Values:
     topics = []
-    async for named in request.in_turns(request.body.topics):
-        topic = await service.topic(named.topic)
+    named_topics = [(named, await service.topic(named.topic)) async for named in request.in_turns(request.body.topics)]
+    looked = await _looked(service, [(topic, True) for _, topic in named_topics if topic is not None])
+    async for named, topic in request.in_turns(named_topics):
         if topic is None:
             error = service.without(named.topic)
             partitions: list[Values] = await request.listed(
                 {"partition": partition.partition, "error_code": error} for partition in named.partitions
             )
         else:
-            lagging = None if await _looked(service, topic, ()) else ErrorCode.kafka_storage_error
+            lagging = None if looked[topic] else ErrorCode.kafka_storage_error
             asked = request.in_turns(named.partitions)
             partitions = [
-                await _epoch_end(topic, partition.partition, partition.leader_epoch, lagging)
+                await service.searches.run(
+                    request.client.turns.name,
+                    _epoch_end(topic, partition.partition, partition.leader_epoch, lagging),
+                )
                 async for partition in asked
             ]
         topics.append({"topic": named.topic, "partitions": partitions})
@@ -84,24 +99,43 @@ async def _repeated(request: Request) -> set[tuple[str, int]]:
 
 
 async def _asked(
-    request: Request, topic: ServedTopic, asked: Any, lagging: ErrorCode | None, *, is_repeated: bool
+    service: Service,
+    request: Request,
+    topic: ServedTopic,
+    asked: Any,
+    *,
+    lagging: ErrorCode | None,
+    is_repeated: bool,
 ) -> Values:
     if is_repeated:
         return {"partition_index": asked.partition_index, "error_code": ErrorCode.invalid_request}
     if not _knows(request, asked.timestamp):
         return {"partition_index": asked.partition_index, "error_code": ErrorCode.unsupported_version}
-    return await _found(topic, asked.partition_index, asked.timestamp, lagging)
+    search = _found(topic, asked.partition_index, asked.timestamp, lagging)
+    return await (search if asked.timestamp in _KNOWN_ENDS else service.searches.run(request.client.turns.name, search))
 
 
-async def _looked(service: Service, topic: ServedTopic, partitions: Sequence[Any]) -> bool:
-    """False if another node may have a newer end and the refresh failed.
+def _needs_end(topic: ServedTopic, partitions: Sequence[Any]) -> bool:
+    return not partitions or any(
+        asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
+    )
+
+
+async def _looked(service: Service, asked: Iterable[tuple[ServedTopic, bool]]) -> Mapping[ServedTopic, bool]:
+    """Look at each table once. False if another node may have a newer end and the refresh failed.
 
     An end that goes back would look like a truncated log.
     """
-    ends = not partitions or any(
-        asked.timestamp not in _BEGINNINGS or asked.partition_index >= topic.partitions for asked in partitions
-    )
-    if ends and service.cluster.may_lag:
+    needs_end: dict[ServedTopic, bool] = {}
+    for topic, needs in asked:
+        needs_end[topic] = needs or needs_end.get(topic, False)
+    may_lag = service.cluster.may_lag
+    looks = (_current(topic, is_urgent=needs and may_lag) for topic, needs in needs_end.items())
+    return dict(zip(needs_end, await asyncio.gather(*looks), strict=True))
+
+
+async def _current(topic: ServedTopic, *, is_urgent: bool) -> bool:
+    if is_urgent:
         return await topic.caught_up()
     await topic.fresh()
     return True

@@ -26,7 +26,9 @@ _WITH_GROUPS: Final = 8
 _NONE: Final = -1
 _CONSUMERS: Final = "consumer"
 _ROW_BYTES: Final = 240
-"""What an offset takes in the registry beside its metadata, about."""
+"""What an offset takes in the registry beside its names and its metadata, about."""
+_NAMED_IN_A_ROW: Final = 2
+"""A row and its entry in the index have the names of group and topic."""
 
 
 async def offset_commit(service: Service, request: Request) -> Values:
@@ -78,10 +80,11 @@ async def offset_commit(service: Service, request: Request) -> Values:
 
 async def commit_in_time(service: Service, request: Request) -> None:
     """Delay a commit beyond the registry's capacity, before it is queued."""
-    size = 0
+    size, group_bytes = 0, len(request.body.group_id.encode())
     for topic in request.body.topics:
+        row_bytes = _ROW_BYTES + _NAMED_IN_A_ROW * (group_bytes + len(getattr(topic, "name", "")))
         async for partition in request.in_turns(topic.partitions):
-            size += _ROW_BYTES + len(partition.committed_metadata or "")
+            size += row_bytes + len((partition.committed_metadata or "").encode())
     request.client.turns.end_long_work()
     wait = service.quotas.commit_wait(service.budget(request).owner, size, asyncio.get_running_loop().time())
     await late(wait, service.ending)
@@ -121,7 +124,7 @@ async def offset_delete(service: Service, request: Request) -> Values:
     group = service.coordinator.groups.get(body.group_id)
     if isinstance(group, ClassicGroup) and group.protocol_type != _CONSUMERS:
         return nothing | {"error_code": ErrorCode.non_empty_group}
-    read = subscribed(group, service.topics)
+    read = await subscribed(group, service.topics, request.client.turns)
     partitions = await request.listed(
         (topic.name, partition.partition_index)
         for topic in body.topics

@@ -1,7 +1,7 @@
 """Connection slots.
 
 Strangers (no authentication, or no request yet) get half. If all are taken, the oldest stranger of the address with
-most strangers is closed.
+most strangers is closed. A principal gets nine tenths.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ Task: TypeAlias = "asyncio.Task[Any]"
 
 _STRANGERS: Final = 2
 """Strangers get one in two places, and so does one address whose clients don't log in."""
+_LEFT_BY_PRINCIPAL: Final = 10
+"""A principal leaves one in ten places to other clients."""
 
 
 class Places:
@@ -25,7 +27,10 @@ class Places:
         self._most_strangers = max(1, most // _STRANGERS)
         self._most_per_address = most_per_address or max(1, most // _STRANGERS)
         self._counts_principals = most_per_address is not None
+        self._most_of_principal = max(1, most - max(1, most // _LEFT_BY_PRINCIPAL))
         self._taken: dict[Task, str] = {}
+        self._principals: dict[Task, str] = {}
+        self._connections: Counter[str] = Counter()
         self._strangers: dict[str, dict[Task, None]] = {}
         self._stranger_count = 0
         self._addresses: Counter[str] = Counter()
@@ -53,20 +58,31 @@ class Places:
         self._strangers.setdefault(address, {})[task] = None
         self._stranger_count += 1
 
-    def show(self, task: Task, *, is_principal: bool) -> None:
+    def show(self, task: Task, principal: str | None) -> str | None:
+        """Return why an authenticated client can't stay. `principal` is None without authentication."""
         address = self._taken.get(task)
         if address is None:
-            return
+            return None
         self._forget_stranger(task, address)
-        if is_principal and not self._counts_principals:
+        if principal is None:
+            return None
+        if self._connections[principal] >= self._most_of_principal:
+            return f"its principal has {self._connections[principal]} connections, nine tenths of max_connections"
+        self._principals[task] = principal
+        self._connections[principal] += 1
+        if not self._counts_principals:
             self._taken[task] = ""
-            self._count_off(address)
+            self._count_off(self._addresses, address)
+        return None
 
     def leave(self, task: Task) -> None:
+        principal = self._principals.pop(task, None)
+        if principal is not None:
+            self._count_off(self._connections, principal)
         address = self._taken.pop(task, None)
         if address:
             self._forget_stranger(task, address)
-            self._count_off(address)
+            self._count_off(self._addresses, address)
 
     def _is_at_its_most(self, address: str) -> bool:
         return self._addresses[address] >= self._most_per_address
@@ -79,7 +95,8 @@ class Places:
             if not strangers:
                 del self._strangers[address]
 
-    def _count_off(self, address: str) -> None:
-        self._addresses[address] -= 1
-        if not self._addresses[address]:
-            del self._addresses[address]
+    @staticmethod
+    def _count_off(connections: Counter[str], name: str) -> None:
+        connections[name] -= 1
+        if not connections[name]:
+            del connections[name]

@@ -8,7 +8,7 @@ import socket
 import ssl
 from typing import Final, Protocol
 
-from archiver.errors import ConfigError
+from archiver.errors import BadRequest, ConfigError
 from archiver.serve.kafka.client_reader import READ_BYTES, ClientProtocol, ClientReader
 from archiver.serve.kafka.client_turns import ClientTurns
 from archiver.serve.kafka.closing_log import ClosingLog
@@ -266,7 +266,9 @@ class Server:
         self._open[task] = connection
 
         def shown() -> None:
-            self._places.show(task, is_principal=turns.name != payer_of(connection.host))
+            why = self._places.show(task, None if turns.name == payer_of(connection.host) else turns.name)
+            if why is not None:
+                raise BadRequest(why)
 
         await connection.serve(handshake_until=until, shown=shown)
 

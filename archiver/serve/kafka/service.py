@@ -19,6 +19,7 @@ from archiver.serve.kafka.fetch_sessions import FetchSessions, SessionSlots
 from archiver.serve.kafka.group_topics import GroupTopics
 from archiver.serve.kafka.pace import ClientPace
 from archiver.serve.kafka.pauses import Pauses
+from archiver.serve.kafka.search_turns import SearchTurns
 from archiver.serve.nodes import GroupDuty, JointCommits, NodeCluster
 from archiver.serve.reading import ChunkReader, ServedTopic, ServedTopics
 from archiver.serve.security import Attempts, Quotas, Session
@@ -57,6 +58,7 @@ class Service:
     commits: JointCommits = field(default_factory=JointCommits)
     group_topics: GroupTopics = field(default_factory=GroupTopics)
     session_slots: SessionSlots = field(default_factory=SessionSlots)
+    searches: SearchTurns = field(default_factory=SearchTurns)
     quotas: Quotas = field(default_factory=Quotas)
     traffic: Traffic = field(default_factory=Traffic)
     attempts: Attempts = field(default_factory=Attempts)
@@ -75,7 +77,7 @@ class Service:
         return await self.topics.named(name) if name else None
 
     def budget(self, request: Request) -> GroupBudget:
-        return self.quotas.group_budget(request.access.principal, request.client.host)
+        return self.quotas.group_budget(request.access.principal, request.client.network)
 
     def without(self, name: str, away: ErrorCode = ErrorCode.leader_not_available) -> ErrorCode:
         """`away` is for a topic that can't be opened now.
@@ -104,10 +106,15 @@ class Client:
         return self.address.rpartition(":")[0]
 
     @property
+    def network(self) -> str:
+        """The address, or the /64 of an IPv6 address: its owner can use all of them."""
+        return payer_of(self.host)
+
+    @property
     def payer(self) -> str:
-        """The principal, or before login the address (IPv6: its /64), that budgets are charged to."""
+        """The principal, or before login the network, that budgets are charged to."""
         access = self.login.access
-        return payer_of(self.host) if access is None or access.principal == ANONYMOUS else str(access.principal)
+        return self.network if access is None or access.principal == ANONYMOUS else str(access.principal)
 
 
 def payer_of(host: str) -> str:

@@ -156,7 +156,6 @@ class ClassicGroup:
 
     def leave(self, now: float, member_id: str, instance_id: str | None) -> tuple[ErrorCode, list[Reply]]:
         """A static member leaves by its instance id alone."""
-        self._taken = None
         if instance_id is not None:
             owner = self._static.get(instance_id)
             if owner is None:
@@ -164,10 +163,11 @@ class ClassicGroup:
             if member_id and member_id != owner:
                 return ErrorCode.fenced_instance_id, []
             member_id = owner
+        if member_id not in self.members and member_id not in self._pending:
+            return ErrorCode.unknown_member_id, []
+        self._taken = None
         if self._pending.pop(member_id, None) is not None:
             return ErrorCode.none, self._completed_if_all(now)
-        if member_id not in self.members:
-            return ErrorCode.unknown_member_id, []
         return ErrorCode.none, self._remove(now, member_id)
 
     def tick(self, now: float) -> list[Reply]:

@@ -7,11 +7,14 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from kio.schema.errors import ErrorCode
 
+from archiver.access import ANONYMOUS
+from archiver.serve.kafka.service import Client, Service
 from archiver.serve.security import Quota, Quotas
 from archiver.serve.security.quotas import MOST_WAIT
 from tests.support.archive.archived_batches import archived
@@ -148,6 +151,34 @@ def test_group_commits_do_not_wait_for_a_flooding_client(endpoint: ServedLake, w
     wire.socket.settimeout(0.1)
     with pytest.raises(TimeoutError):
         wire.receive()
+
+
+class NotedCommits(Quotas):
+    sizes: list[int]
+
+    def commit_wait(self, owner: str, size: int, now: float) -> float:
+        self.sizes.append(size)
+        return super().commit_wait(owner, size, now)
+
+
+def test_written_names_and_bytes_count_as_written(tmp_path: Path) -> None:
+    quotas = NotedCommits()
+    quotas.sizes = []
+    lake = archived(tmp_path / "lake", build([Record(value=b"x")] * 10), end=10)
+    with ServedLake(lake, quotas=quotas) as endpoint, Wire(endpoint.port) as wire:
+        assert commit(wire, "g" * 2000, committed_metadata="ü" * 1000) == ErrorCode.none
+    assert quotas.sizes == [240 + 2 * (2000 + len(ORDERS)) + 2000]
+
+
+def test_addresses_of_a_network_share_budgets() -> None:
+    unused: Any = None
+    service: Any = SimpleNamespace(quotas=Quotas())
+    owners = set()
+    for host in ("2001:db8:0:1::1", "2001:db8:0:1:ffff::2"):
+        client = Client(f"{host}:9", login=unused, turns=unused, closing_log=unused, sessions=unused)
+        asked: Any = SimpleNamespace(access=SimpleNamespace(principal=ANONYMOUS), client=client)
+        owners.add(Service.budget(service, asked).owner)
+    assert owners == {"User:ANONYMOUS at 2001:db8:0:1::/64"}
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import os
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -19,6 +19,7 @@ from kio.schema.errors import ErrorCode
 
 from archiver.access import Rule
 from archiver.serve.kafka.running import keep_loop_responsive
+from catalog.registry import GroupOffset
 from tests.fault.siege.attacks import attacks, frames
 from tests.support.archive.archived_batches import archived
 from tests.support.kafka.record_batches import Record, build
@@ -80,12 +81,15 @@ def crowd() -> float:
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
-def waits(endpoint: ServedLake, asked: Any = None, rounds: int = ROUNDS) -> Waits:
+def waits(
+    endpoint: ServedLake, asked: Any = None, rounds: int = ROUNDS, *, begin: Callable[[], object] = lambda: None
+) -> Waits:
     assert endpoint.thread.ident is not None
     clock = time.pthread_getcpuclockid(endpoint.thread.ident)
     seconds, worked = [], []
     with Wire(endpoint.port) as wire:
         wire.ask(metadata())  # connections wait in the system's queue before
+        begin()
         for _ in range(rounds):
             began, cpu = time.monotonic(), time.clock_gettime(clock)
             wire.ask(asked or metadata())
@@ -130,6 +134,19 @@ def test_silent_strangers_give_way_to_who_logs_in(tmp_path: Path) -> None:
         for _ in range(15):
             with Wire(endpoint.port) as wire:
                 come_in(wire)
+
+
+def test_connections_of_a_principal_leave_places(tmp_path: Path) -> None:
+    with (
+        ServedLake(lake(tmp_path), most_connections=20, door=GuardedDoor()) as endpoint,
+        ExitStack() as clients,
+    ):
+        for _ in range(20):
+            come_in(clients.enter_context(Wire(endpoint.port, address="127.0.0.2")))
+        with Wire(endpoint.port) as wire:
+            come_in(wire, "bob")
+            assert wire.ask(metadata()).topics[0].error_code == ErrorCode.none
+        eventually(lambda: endpoint.server.closing_log.closed == 2, "the last two are closed", seconds=SECONDS)
 
 
 @contextmanager
@@ -194,6 +211,91 @@ def test_partition_named_twice_has_no_offset(tmp_path: Path) -> None:
     with ServedLake(lake(tmp_path)) as endpoint, Wire(endpoint.port) as wire:
         (result,) = wire.ask(twice).topics
         assert [partition.error_code for partition in result.partitions] == [ErrorCode.invalid_request] * 2
+
+
+def test_offsets_named_again_are_answered_once(tmp_path: Path) -> None:
+    commit = request(8, 7, group_id="g", generation_id_or_member_epoch=-1, member_id="", group_instance_id=None)
+    (topic,) = commit.topics
+    stored = replace(topic.partitions[0], partition_index=0, committed_offset=1, committed_metadata="m" * 4000)
+    commit = replace(commit, topics=(replace(topic, name="orders", partitions=(stored,)),))
+    with ServedLake(lake(tmp_path)) as endpoint, Wire(endpoint.port) as wire:
+        wire.ask(commit)
+        for version in (5, 8):
+            asked = request(9, version, group_id="g", name="orders", partition_indexes=(0,) * 50)
+            named = asked.groups[0] if version == 8 else asked
+            several = replace(named, topics=named.topics * 1000)
+            answer = wire.ask(several if version == 5 else replace(asked, groups=(several,)))
+            (result,) = (answer.groups[0] if version == 8 else answer).topics
+            assert [partition.committed_offset for partition in result.partitions] == [1]
+
+
+def test_long_metadata_of_many_groups_is_given_in_parts(tmp_path: Path) -> None:
+    partitions = tuple(range(1000))
+    asked = request(9, 8, name="orders", partition_indexes=partitions)
+    groups = tuple(replace(asked.groups[0], group_id=f"g{number}") for number in range(20))
+    with ServedLake(lake(tmp_path)) as endpoint, Wire(endpoint.port) as wire:
+        (topic,) = endpoint.topics.open
+        kept = GroupOffset(topic_id=topic.topic_id, offset=1, leader_epoch=-1, metadata="m" * 4000)
+        for group in groups:
+            endpoint.offsets.commit(group.group_id, {("orders", number): kept for number in partitions})
+        answered = {group.group_id: group for group in wire.ask(replace(asked, groups=groups)).groups}
+        errors = [answered[group.group_id].error_code for group in groups]
+        given = errors.index(ErrorCode.coordinator_load_in_progress)
+        assert 0 < given < 10
+        assert errors == [ErrorCode.none] * given + [ErrorCode.coordinator_load_in_progress] * (20 - given)
+
+
+def test_leaving_members_leave_turns_to_other_clients(tmp_path: Path) -> None:
+    joining = request(11, 3, group_id="g", member_id="", session_timeout=timedelta(minutes=5))
+    joining = replace(joining, rebalance_timeout=timedelta(minutes=5))
+    leaving = request(13, 3, group_id="g", group_instance_id=None)
+    (member,) = leaving.members
+    names = tuple(replace(member, member_id=name) for name in NAMES)
+    with ServedLake(lake(tmp_path), most_connections=400) as endpoint, ExitStack() as clients:
+        for _ in range(100):
+            clients.enter_context(Wire(endpoint.port, address="127.0.0.2")).send(framed(joining, 1))
+        with Wire(endpoint.port, address="127.0.0.2") as wire:
+            eventually(lambda: _members_of(endpoint, "g") == 100, "all have joined", seconds=SECONDS)
+            frame = framed(replace(leaving, members=names), 1)
+            waits(endpoint, begin=lambda: wire.send(frame)).assert_short()
+            assert len(wire.receive()) > len(NAMES)
+
+
+def test_subscriptions_are_parsed_beside_other_clients(tmp_path: Path) -> None:
+    empty_names = struct.pack(">hi", 0, 1_000_000) + b"\0\0" * 1_000_000
+    joining = request(11, 3, group_id="g", member_id="", session_timeout=timedelta(minutes=5))
+    (protocol,) = joining.protocols
+    joining = replace(joining, rebalance_timeout=timedelta(minutes=5), protocol_type="consumer")
+    joining = replace(joining, protocols=(replace(protocol, name="range", metadata=empty_names),))
+    with (
+        ServedLake(lake(tmp_path), most_request_bytes=4 << 20) as endpoint,
+        Wire(endpoint.port, address="127.0.0.2") as first,
+        Wire(endpoint.port, address="127.0.0.2") as second,
+        Wire(endpoint.port, address="127.0.0.2") as wire,
+    ):
+        for member in (first, second):
+            member.send(framed(joining, 1))
+        eventually(lambda: _members_of(endpoint, "g") == 2, "both have joined", seconds=SECONDS)
+        frame = framed(request(47, 0, group_id="g", name="orders", partition_index=0), 1)
+        waited = waits(endpoint, begin=lambda: wire.send(frame))
+        waited.assert_short()
+        assert max(waited.worked) < MOST_WORK_SECONDS / 3
+        assert wire.receive()
+
+
+def _members_of(endpoint: ServedLake, group_id: str) -> int:
+    with Wire(endpoint.port) as wire:
+        return len(wire.ask(request(15, 4, groups=(group_id,))).groups[0].members)
+
+
+def test_searches_by_time_leave_turns_to_other_clients(tmp_path: Path) -> None:
+    search = request(2, 7, name="orders", partition_index=0, timestamp=1)
+    with (
+        ServedLake(lake(tmp_path), most_connections=400) as endpoint,
+        attacked(endpoint.port, frames(search) * 500, connections=100, address="127.0.0.2"),
+    ):
+        eventually(lambda: endpoint.server.loop_time.seconds > 0.2, "searches arrive", seconds=SECONDS)
+        waits(endpoint, search).assert_short()
 
 
 def test_long_requests_leave_turns_to_other_clients(tmp_path: Path) -> None:

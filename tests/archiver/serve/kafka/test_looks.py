@@ -39,8 +39,9 @@ def lake(tmp_path: Path) -> Lake:
 
 
 class Loads:
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, *, at_once: int = 1) -> None:
         self.count = 0
+        self._meeting = threading.Barrier(at_once, timeout=SECONDS / 2)
         self.gate = threading.Event()
         self.gate.set()
         self.error: Exception | None = None
@@ -49,6 +50,7 @@ class Loads:
 
     def _counted(self, topic: str) -> Any:
         self.count += 1
+        self._meeting.wait()
         assert self.gate.wait(SECONDS)
         if self.error is not None:
             raise self.error
@@ -132,6 +134,52 @@ def test_client_from_another_node_triggers_one_look(lake: Lake) -> None:
         assert loads.count == 1
         fetch(wire, *places[:PARTITIONS])
         assert loads.count == 1, "it was told already that this is beyond the end"
+
+
+def test_positions_ahead_in_many_topics_wait_at_once(lake: Lake) -> None:
+    names = with_more_topics(lake)
+    with two_nodes(lake, interval=30.0) as wire:
+        loads = Loads(lake, at_once=3)
+        asked = request(1, 12, topic=ORDERS, partition=0, fetch_offset=1000, **_VALUES)
+        (named,) = asked.topics
+        answer = wire.ask(replace(asked, topics=tuple(replace(named, topic=name) for name in names)))
+        errors = [topic.partitions[0].error_code for topic in answer.responses]
+        assert errors == [ErrorCode.offset_not_available] * len(names)
+        assert loads.count == len(names)
+
+
+@pytest.mark.parametrize(("api_key", "field"), [(2, "name"), (23, "topic")])
+def test_ends_of_many_topics_are_looked_up_at_once(lake: Lake, api_key: int, field: str) -> None:
+    names = with_more_topics(lake)
+    with two_nodes(lake, interval=30.0) as wire:
+        loads = Loads(lake, at_once=3)
+        values = {"timestamp": -1, "partition_index": 0} if api_key == 2 else {"partition": 0, "leader_epoch": 0}
+        asked = request(api_key, 4, **{field: ORDERS}, **values)
+        (named,) = asked.topics
+        topics = [replace(named, **{field: name}) for name in names] * 2
+        assert len(wire.ask(replace(asked, topics=tuple(topics))).topics) == 2 * len(names)
+        assert loads.count == len(names)
+
+
+def test_a_position_ahead_waits_for_no_hanging_catalog(lake: Lake) -> None:
+    lake.add(ROWS, None, 0, 1, partition=1)
+    with two_nodes(lake, interval=30.0) as wire:
+        fetch(wire, (0, 0))
+        loads = Loads(lake)
+        loads.gate.clear()
+        began = time.monotonic()
+        first, ahead = fetch(wire, (0, 0), (1, 1000))
+        assert time.monotonic() - began < SECONDS / 2
+        assert 0 in offsets_in(first.records)
+        assert ahead.error_code == ErrorCode.offset_not_available
+        loads.gate.set()
+
+
+def with_more_topics(lake: Lake) -> list[str]:
+    names = [ORDERS, *(f"orders-{number}" for number in range(11))]
+    lake.topics = lambda _known=(): tuple(names)  # type: ignore[method-assign]
+    lake.names = lambda: frozenset(f"kafka.{name}" for name in names)  # type: ignore[method-assign]
+    return names
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
