@@ -5,10 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Self
 
 from archiver.errors import TopicBusy
+from archiver.index.store import RunStore
 from catalog.model import TopicRow, new_id
 from catalog.registry import Registry
 
@@ -38,12 +39,24 @@ class BuildClaim:
         finally:
             registry.claims.forget_run(topic, claim.id)
 
+    def writes_to(self, store: RunStore) -> RunStore:
+        """Return the store of this build. Before each upload it notes the folder, and raises as `renew`."""
+
+        def vouch() -> None:
+            self.registry.index.note_folder(self.topic, store.folder)
+            self._renew()
+
+        return replace(store, build=self.id, vouch=vouch)
+
     def renew(self) -> None:
         """Give a sign of life, every 30 seconds. Raises TopicBusy if an erasure took this build for dead."""
         if time.monotonic() - self._noted >= _ALIVE_SECONDS:
-            if not self.registry.claims.renew_run(self.topic, self.id):
-                raise taken_for_dead(self.topic)
-            self._noted = time.monotonic()
+            self._renew()
+
+    def _renew(self) -> None:
+        if not self.registry.claims.renew_run(self.topic, self.id):
+            raise taken_for_dead(self.topic)
+        self._noted = time.monotonic()
 
 
 def taken_for_dead(topic: TopicRow) -> TopicBusy:

@@ -74,8 +74,9 @@ class RunMerge:
     def trim(self, run: TermRun, files: Iterable[TableFile], *, begun_ms: int) -> bool:
         """Write a run again without the offsets that are `gone`, and without granules that have one of these.
 
-        The records had left the table by `begun_ms`. If the run has granules, the table's `files` with an offset in a
-        granule of which some are gone aren't covered afterwards. Returns whether it took the place of the run.
+        The records had left the table by `begun_ms`. Only the table's `files` stay covered, without these: if the run
+        has granules, files with an offset in a granule of which some are gone; and files with delete files and maybe
+        rows at gone offsets, since a deletion can be undone. Returns whether it took the place of the run.
 
         Raises StorageError, and RegistryError.
         """
@@ -88,8 +89,13 @@ class RunMerge:
             return left_without(rows, self.gone, is_strict=True)
 
         trimmed = replace(self._merged(run, [run], left), begun_ms=begun_ms)
-        cut = {partition: spans.border_granules() for partition, spans in self.gone.items()}
-        kept = [file.path for file in files if not _may_meet(file, cut)] if any(has_bitmaps) else None
+        borders = {partition: spans.border_granules() for partition, spans in self.gone.items()}
+        cut = borders if any(has_bitmaps) else {}
+        kept = [
+            file.path
+            for file in files
+            if not (_may_meet(file, cut) or (file.has_deletes and _may_meet(file, self.gone)))
+        ]
         return self._replace(trimmed, [run], kept)
 
     def _replace(self, merged: TermRun, runs: Sequence[TermRun], kept: Sequence[str] | None = None) -> bool:

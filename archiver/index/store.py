@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, Self
@@ -42,12 +42,17 @@ class RunColumn(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunStore:
-    """`folder` is empty without a configured place. `build` is the claim under which runs are written."""
+    """`folder` is empty without a configured place.
+
+    `build` is the claim under which runs are written. `vouch` is called before each upload, and raises for a build
+    without a claim.
+    """
 
     objects: ObjectStore
     folder: str
     spool: Path
     build: str = ""
+    vouch: Callable[[], None] = lambda: None
 
     @classmethod
     def of(cls, config: Config, name: str, uuid: UUID, *, table_location: str) -> Self | None:
@@ -78,7 +83,7 @@ class RunStore:
         spans: Iterable[tuple[int, int, int]],
         level: int = 0,
     ) -> TermRun:
-        """`spans` are cut to the first offsets that have postings. Raises StorageError."""
+        """`spans` are cut to the first offsets that have postings. Raises StorageError, and as `vouch`."""
         run_id, lows = new_id(), dict[int, int]()
         path = f"{self.folder}/{column.identity}/{run_id}-{self.build}{EXTENSION}"
         with TaskSpool(self.spool) as spool:
@@ -87,6 +92,7 @@ class RunStore:
                 written = write_leaves(file, _noting_lows(parts, lows))
             except OSError as error:
                 raise spool_error(error, file.path) from error
+            self.vouch()
             try:
                 self.objects.upload(file, path, expected=written.size_bytes)
             except StorageError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from archiver.archive.table_files import TableFile
@@ -40,17 +40,20 @@ class RunTrim:
         with BuildClaim.noted(self.registry, self.topic) as claim:
             begun_ms, noted = self.registry.index.gone(self.topic)
             every = (*gone, *noted)
-            merge = RunMerge(
-                topic=self.topic,
-                registry=self.registry,
-                store=replace(self.store, build=claim.id),
-                memory=self.memory,
-                gone=_spans(every),
-                is_over=lambda: False,
-                alive=claim.renew,
-            )
+            store = claim.writes_to(self.store)
             for run in self.registry.index.load(self.topic):
-                if any(offsets.may_be_in(run.begun_ms, run.spans) for offsets in every):
+                # Only these: rows at other gone offsets may have come back before the run was built.
+                of_run = [offsets for offsets in every if offsets.may_be_in(run.begun_ms, run.spans)]
+                if of_run:
+                    merge = RunMerge(
+                        topic=self.topic,
+                        registry=self.registry,
+                        store=store,
+                        memory=self.memory,
+                        gone=_spans(of_run),
+                        is_over=lambda: False,
+                        alive=claim.renew,
+                    )
                     try:
                         merge.trim(run, files(), begun_ms=begun_ms)
                     except StorageError as error:

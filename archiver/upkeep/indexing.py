@@ -102,13 +102,12 @@ class TopicIndex:
         """
         if not self._config.topic(self._topic.topic).index:
             raise ConfigError('the topic has no index: write index = ["key"] into its section', topic=self._topic.topic)
+        begun_ms = self._registry.index.now_ms(self._topic)  # not after its claim: by this an erasure knows of it
         with BuildClaim.noted(self._registry, self._topic) as claim:
-            begun_ms = self._registry.index.now_ms()
             archive = open_archive(self._config, self._topic.topic, coerces=False)
-            columns, store = self._columns(archive), replace(self._store(archive), build=claim.id)
+            columns, store = self._columns(archive), claim.writes_to(self._store(archive))
             paths = archive.snapshot.files.columns[file_columns.PATH].to_pylist()
             removal = RunRemoval(topic=self._topic, registry=self._registry, store=store)
-            self._registry.index.note_folder(self._topic, store.folder)
             strays = removal.delete_strays()
             empty = self._registry.index.forget_files(self._topic, paths, before_ms=begun_ms)
             failures = removal.drop((*empty, *(run.id for run in self._runs() if _is_stale(run, columns))))

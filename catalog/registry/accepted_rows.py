@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 from catalog.model import TopicRow
 from catalog.ranges.holes import AcceptedOffsets
 from catalog.registry.postgres import Connection
+from catalog.registry.run_clock import now_ms
 
 
 def load(connection: Connection, topic: TopicRow) -> tuple[AcceptedOffsets, ...]:
@@ -28,8 +29,8 @@ def keep(connection: Connection, topic: TopicRow, accepted: Iterable[AcceptedOff
     for acceptance in accepted:
         connection.execute(
             "INSERT INTO accepted_offsets"
-            " (topic_id, partition, first_offset, commit_id, spans, removed_rows, lost_rows)"
-            " VALUES (%s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            " (topic_id, partition, first_offset, commit_id, spans, removed_rows, lost_rows, noted_ms)"
+            " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
             (
                 topic.id,
                 acceptance.partition,
@@ -38,5 +39,6 @@ def keep(connection: Connection, topic: TopicRow, accepted: Iterable[AcceptedOff
                 Jsonb([list(span) for span in acceptance.spans]),
                 acceptance.removed,
                 acceptance.lost,
+                now_ms(connection, topic),
             ),
         )

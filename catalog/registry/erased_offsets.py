@@ -13,6 +13,7 @@ from psycopg.types.json import Jsonb
 from catalog.model import TopicRow
 from catalog.ranges.spans import joined
 from catalog.registry.postgres import Connection
+from catalog.registry.run_clock import now_ms
 
 CONDITION: Final = "condition_hash"
 """Key of an erasure that has a condition. One without goes by the offsets that are known as erased."""
@@ -37,16 +38,17 @@ def load(connection: Connection, topic: TopicRow) -> dict[int, list[tuple[int, i
 
 
 def add(connection: Connection, topic: TopicRow, spans: Iterable[tuple[int, int, int]], *, commit_id: str) -> None:
-    """Spans are (partition, start, end)."""
+    """Spans are (partition, start, end). Offsets that are erased again are noted as of now: their rows were back."""
     rows = [(topic.id, partition, start, end, commit_id) for partition, start, end in spans]
     if rows:
+        noted_ms = now_ms(connection, topic)
         with connection.cursor() as cursor:
             cursor.executemany(
-                "INSERT INTO erased_offsets (topic_id, partition, start_offset, end_offset, commit_id)"
-                " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (topic_id, partition, start_offset) DO UPDATE"
+                "INSERT INTO erased_offsets (topic_id, partition, start_offset, end_offset, commit_id, noted_ms)"
+                " VALUES (%s, %s, %s, %s, %s, %s) ON CONFLICT (topic_id, partition, start_offset) DO UPDATE"
                 " SET end_offset = greatest(erased_offsets.end_offset, excluded.end_offset),"
-                " noted_ms = excluded.noted_ms WHERE erased_offsets.end_offset < excluded.end_offset",
-                rows,
+                " noted_ms = greatest(erased_offsets.noted_ms, excluded.noted_ms)",
+                [(*row, noted_ms) for row in rows],
             )
 
 

@@ -42,6 +42,7 @@ from catalog.registry import (
     restoring,
     retention_consents,
     rewriting_runs,
+    run_clock,
     schema_changes,
     serve_nodes,
     served_users,
@@ -151,7 +152,7 @@ class TermRunsReader(Part):
 
 
 class TermRuns(TermRunsReader):
-    now_ms = in_statements(term_runs.now_ms)
+    now_ms = in_statements(run_clock.now_ms)
     load = in_statements(term_runs.load)
     add = in_transaction(term_runs.add)
     begin_merge = in_transaction(term_runs.begin_merge)

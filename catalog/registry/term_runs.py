@@ -14,6 +14,7 @@ from psycopg.types.json import Jsonb
 from catalog.model import TopicRow
 from catalog.registry import rewriting_runs, topics
 from catalog.registry.postgres import Connection
+from catalog.registry.run_clock import now_ms
 from catalog.term_runs import GoneOffsets, IndexState, LeafTable, TermRun
 
 _COLUMNS: Final = (
@@ -33,12 +34,6 @@ _FOLDER: Final = "index_folder"
 _CUT: Final = "index_cut"
 _AT_ONCE: Final = 10_000
 """Paths of a query."""
-
-
-def now_ms(connection: Connection) -> int:
-    row = connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint").fetchone()
-    assert row is not None
-    return int(row[0])
 
 
 def load(connection: Connection, topic: TopicRow, columns: Collection[str] | None = None) -> tuple[TermRun, ...]:
@@ -138,7 +133,7 @@ def gone_offsets(connection: Connection, topic: TopicRow) -> tuple[int, tuple[Go
     """Return the erased and accepted offsets, and a time: offsets that are noted later are not before it."""
     topics.lock(connection, topic)
     connection.execute("SELECT pg_sleep(0.001)")  # later than all times of the caller
-    at_ms = now_ms(connection)
+    at_ms = now_ms(connection, topic)
     rows = connection.execute(_GONE, {"topic": topic.id})
     return at_ms, tuple(GoneOffsets(*row) for row in rows)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
@@ -10,8 +11,9 @@ import psycopg
 import pytest
 
 from catalog.model import TopicRow
+from catalog.ranges.holes import AcceptedOffsets
 from catalog.ranges.rewrite import NewFile, RecordSpan, Rewrite, RewriteGroup
-from catalog.registry import Registry
+from catalog.registry import Registry, accepted_rows
 from catalog.term_runs import GoneOffsets, LeafTable, TermRun
 from tests.support.catalog.memory import file, span
 from tests.support.servers.stack import Stack
@@ -41,7 +43,9 @@ def orders(registry: Registry) -> TopicRow:
     return topic
 
 
-def run_of(registry: Registry, name: str, *, column: str = "key", mapping: str = "1", start: int = 0) -> TermRun:
+def run_of(
+    registry: Registry, orders: TopicRow, name: str, *, column: str = "key", mapping: str = "1", start: int = 0
+) -> TermRun:
     return TermRun(
         id=name,
         column=column,
@@ -52,7 +56,7 @@ def run_of(registry: Registry, name: str, *, column: str = "key", mapping: str =
         size_bytes=1,
         checksum="",
         entries=1,
-        begun_ms=registry.index.now_ms(),
+        begun_ms=registry.index.now_ms(orders),
         spans=((0, start, start + 10),),
         leaves=LeafTable(np.zeros((1, 4), np.int64)),
         footer=b"",
@@ -64,7 +68,7 @@ def covered(registry: Registry, topic: TopicRow, *paths: str) -> Mapping[tuple[s
 
 
 def test_only_builds_with_a_claim_register_runs(registry: Registry, orders: TopicRow) -> None:
-    first, second, merged = (run_of(registry, name) for name in "ABC")
+    first, second, merged = (run_of(registry, orders, name) for name in "ABC")
     assert registry.index.add(orders, [first, second], ["a"], build=BUILD)
     assert registry.claims.renew_run(orders, BUILD)
     assert registry.index.begin_merge(orders, [first, second], build=BUILD)
@@ -81,7 +85,7 @@ def test_only_builds_with_a_claim_register_runs(registry: Registry, orders: Topi
 
 
 def test_an_erasure_drops_only_runs_from_before(registry: Registry, orders: TopicRow, dsn: str) -> None:
-    older = [run_of(registry, "A"), run_of(registry, "B", start=10)]
+    older = [run_of(registry, orders, "A"), run_of(registry, orders, "B", start=10)]
     for run in older:
         registry.index.add(orders, [run], [run.id], build=BUILD)
     with psycopg.connect(dsn) as connection:
@@ -95,7 +99,7 @@ def test_an_erasure_drops_only_runs_from_before(registry: Registry, orders: Topi
     assert registry.index.erase(orders, []) == ("A",)
     (left,) = registry.index.load(orders)
     assert (left.id, left.begun_ms >= at_ms) == ("B", True)
-    registry.index.add(orders, [run_of(registry, "D")], ["A"], build=BUILD)
+    registry.index.add(orders, [run_of(registry, orders, "D")], ["A"], build=BUILD)
     assert registry.index.erase(orders, []) == (), "it was built after the erasure"
     with psycopg.connect(dsn) as connection:
         connection.execute(
@@ -106,7 +110,7 @@ def test_an_erasure_drops_only_runs_from_before(registry: Registry, orders: Topi
         )
     assert [(it.start, it.end) for it in registry.index.gone(orders)[1]] == [(3, 4), (11, 12), (14, 16)]
     assert registry.index.erase(orders, []) == ("B",)
-    retired = GoneOffsets(0, 0, 10, registry.index.now_ms())
+    retired = GoneOffsets(0, 0, 10, registry.index.now_ms(orders))
     assert registry.index.erase(orders, [retired]) == ("D",)
 
 
@@ -126,7 +130,11 @@ def test_rewritten_files_inherit_coverage(
     registry.files.stage(orders, ranges, table_offsets={})
     registry.files.confirm(orders, [range_.id for range_ in ranges], commit_id="A")
     old = tuple(file.path for range_ in ranges for file in range_.files)
-    runs = [run_of(registry, "A"), run_of(registry, "B", mapping=mapping), run_of(registry, "H", column="header-68")]
+    runs = [
+        run_of(registry, orders, "A"),
+        run_of(registry, orders, "B", mapping=mapping),
+        run_of(registry, orders, "H", column="header-68"),
+    ]
     for run, path in zip(runs, [*old, old[0]], strict=True):
         registry.index.add(orders, [run], [path], build=BUILD)
     fresh = NewFile(
@@ -143,14 +151,14 @@ def test_files_of_open_rewrites_and_new_files_stay_covered(registry: Registry, o
     registry.files.stage(orders, ranges, table_offsets={})
     registry.files.confirm(orders, [range_.id for range_ in ranges], commit_id="A")
     ((old,),) = (tuple(file.path for file in range_.files) for range_ in ranges)
-    begun_ms = registry.index.now_ms()
-    registry.index.add(orders, [run_of(registry, "A")], [old], build=BUILD)
+    begun_ms = registry.index.now_ms(orders)
+    registry.index.add(orders, [run_of(registry, orders, "A")], [old], build=BUILD)
     assert registry.index.forget_files(orders, [], before_ms=begun_ms) == (), "it was covered after the table was read"
     done = Rewrite(
         commit_id="D", reason="compact", schema_version=1, groups=(RewriteGroup.of_file(old, file("new", rows=10)),)
     )
     registry.rewrites.begin(orders, done)
-    later = registry.index.now_ms() + 1
+    later = registry.index.now_ms(orders) + 1
     assert registry.index.forget_files(orders, ["new"], before_ms=later) == ()
     registry.rewrites.finish(orders, done)
     assert registry.index.forget_files(orders, [done.new_paths[0]], before_ms=later + 60_000) == ()
@@ -162,7 +170,39 @@ def test_files_that_took_too_long_are_remembered(registry: Registry, orders: Top
         registry.index.note_cut(orders, path)
     registry.index.note_cut(orders, "a")
     assert registry.index.cut(orders) == {"a", "b"}
-    registry.index.add(orders, [run_of(registry, "A")], ["a"], build=BUILD)
+    registry.index.add(orders, [run_of(registry, orders, "A")], ["a"], build=BUILD)
     assert registry.index.cut(orders) == {"b"}
     registry.index.forget_files(orders, ["a"], before_ms=0)
     assert registry.index.cut(orders) == frozenset()
+
+
+def erase(registry: Registry, topic: TopicRow, name: str, *spans: tuple[int, int, int]) -> tuple[str, ...]:
+    registry.rewrites.finish(topic, Rewrite(commit_id=name, reason="erase", schema_version=1, groups=(), erased=spans))
+    return registry.index.erase(topic, [])
+
+
+@pytest.mark.parametrize("again", [(0, 3, 7), (0, 3, 5), (0, 3, 9)])
+def test_offsets_erased_again_are_noted_again(
+    registry: Registry, orders: TopicRow, again: tuple[int, int, int]
+) -> None:
+    erase(registry, orders, "C", (0, 3, 7))
+    registry.index.add(orders, [run_of(registry, orders, "A")], ["a file that was back"], build=BUILD)
+    assert registry.index.erase(orders, []) == ()
+    assert erase(registry, orders, "D", again) == ("A",)
+    assert registry.erasures.offsets(orders) == {0: [(3, max(7, again[2]))]}
+
+
+def test_gone_offsets_may_be_in_runs_of_a_faster_clock(registry: Registry, orders: TopicRow, dsn: str) -> None:
+    """As after a failover: the server that took over is a minute behind."""
+    run = replace(run_of(registry, orders, "A"), begun_ms=registry.index.now_ms(orders) + 60_000)
+    registry.index.add(orders, [run], ["a"], build=BUILD)
+    assert erase(registry, orders, "C", (0, 3, 4)) == ("A",)
+    with psycopg.connect(dsn) as connection:
+        connection.execute(
+            "UPDATE metadata SET value = jsonb_build_object('begun_ms', %s::bigint) WHERE key = 'rewriting'",
+            (run.begun_ms + 1,),
+        )
+        accepted = AcceptedOffsets(partition=0, spans=((5, 6),), removed=1, lost=0)
+        accepted_rows.keep(connection, orders, [accepted], commit_id="D")
+    assert [it.noted_ms for it in registry.index.gone(orders)[1]] == [run.begun_ms, run.begun_ms + 1]
+    assert registry.index.now_ms(orders) == run.begun_ms + 1

@@ -41,9 +41,11 @@ def finish(
     for a condition, None if it only continues.
     """
     waiting = work.registry.erasures.unfinished(work.topic)
+    # Rows of files that weren't searched may stay. The offsets that left the table are known as erased.
+    named = {} if searched is None or report.failures else searched
     if not waiting:
         if searched is not None:
-            _erase_terms(work, report, searched, begun_by_ms=work.now_ms())
+            _erase_terms(work, report, named, begun_by_ms=work.now_ms())
         return
     report.conditions = {erasure: str(value.get(CONDITION, "")) for erasure, value in waiting.items()}
     clean_spool(work.config.archive.spool)
@@ -88,7 +90,7 @@ def finish(
     report.copies, report.copies_deleted = copies.left, copies.deleted
     _clean_machine(work, report, table, erased)
     is_other = searched is not None and report.erasure not in waiting  # a search without records, beside open erasures
-    has_builds = _erase_terms(work, report, searched or {}, begun_by_ms=work.now_ms() if is_other else since)
+    has_builds = _erase_terms(work, report, named, begun_by_ms=work.now_ms() if is_other else since)
     report.is_searched_beside_builds = is_other and has_builds
     if report.purged.left or report.failures or copies.left or report.local or report.rewriters:
         report.unfinished = tuple(waiting)
@@ -102,8 +104,8 @@ def finish(
     report.unfinished = tuple(key for key in waiting if key not in {*standing.searched, *given_up})
 
 
-def _erase_terms(work: TopicErasure, report: EraseReport, searched: Spans, *, begun_by_ms: int) -> bool:
-    failures, builds = erase_terms(work, searched, begun_by_ms=begun_by_ms)
+def _erase_terms(work: TopicErasure, report: EraseReport, named: Spans, *, begun_by_ms: int) -> bool:
+    failures, builds = erase_terms(work, named, begun_by_ms=begun_by_ms)
     report.failures.update(failures)
     report.rewriters = tuple(dict.fromkeys((*report.rewriters, *builds)))
     return bool(builds)

@@ -23,9 +23,11 @@ def erase_terms(
     if store is None:
         return {}, ()
     table = work.catalog.reload(work.table)
-    now_ms = work.registry.index.now_ms()  # after the table: builds that begin later leave retired records out
+    retired = work.registry.retention.proven_first_offsets(work.topic, table.first_offsets)
+    # After the table: builds that begin later leave retired records out.
+    now_ms = work.registry.index.now_ms(work.topic)
     spans = [(partition, *span) for partition, several in named.items() for span in several]
-    spans += [(partition, 0, first) for partition, first in table.first_offsets.items()]
+    spans += [(partition, 0, first) for partition, first in retired.items()]
     gone = [GoneOffsets(*span, now_ms) for span in spans]
     removal = RunRemoval(topic=work.topic, registry=work.registry, store=store)
     trim = RunTrim(topic=work.topic, registry=work.registry, store=store, memory=work.config.index.memory)

@@ -65,7 +65,7 @@ class TopicErasure(RemovalWork):
 
     def now_ms(self) -> int:
         """By the clock of Postgres."""
-        return int(self.registry.retention.now() * 1_000)
+        return self.registry.index.now_ms(self.topic)
 
 
 def unwritten_log(work: TopicErasure) -> dict[str, ContextError]:

@@ -173,7 +173,8 @@ def test_a_trimmed_run_keeps_its_files_covered(indexed: LakeIndex) -> None:
     run = next(run for run in indexed.registry.runs.values() if run.spans == ((0, 10, 20),))
     with claimed(indexed):
         at_ms = indexed.registry.now_ms()
-        assert indexed.merge(gone={0: [(0, 12), (14, 16)]}).trim(run, (), begun_ms=at_ms)
+        files = indexed.archive().snapshot.files
+        assert indexed.merge(gone={0: [(0, 12), (14, 16)]}).trim(run, files, begun_ms=at_ms)
     (trimmed,) = (it for it in indexed.registry.runs.values() if it.entries == 6)
     assert (trimmed.spans, trimmed.begun_ms, trimmed.level) == (((0, 12, 20),), at_ms, run.level)
     assert indexed.removal().drop(()) == []

@@ -11,7 +11,7 @@ from typing import Any
 from archiver.archive.topic_archive import RegistrySources, TopicArchive
 from archiver.config.index_section import IndexedValue
 from archiver.index.builder import BuildReport, IndexBuild
-from archiver.index.claim import CLAIM
+from archiver.index.claim import CLAIM, BuildClaim
 from archiver.index.columns import resolve_columns
 from archiver.index.merging import RunMerge
 from archiver.index.removal import RunRemoval
@@ -51,6 +51,7 @@ class MemoryRuns:
             runs = staticmethod(lambda _topic: tuple(self.claimed))
             note_run = staticmethod(lambda _topic, run_id: self.claim(run_id))
             forget_run = staticmethod(self.forget_run)
+            renew_run = staticmethod(lambda _topic, run_id: self.is_claimed(run_id))
 
         return Claims()
 
@@ -61,7 +62,7 @@ class MemoryRuns:
         """Note a build that begins now."""
         self.claimed.append(RewritingRun(id=run_id, begun_ms=self.now_ms(), silent_seconds=silent))
 
-    def now_ms(self) -> int:
+    def now_ms(self, _topic: TopicRow = TOPIC) -> int:
         self.time += 1
         return self.time
 
@@ -232,7 +233,7 @@ class LakeIndex:
             snapshot=archive.snapshot,
             columns=columns,
             registry=self.registry,
-            store=self.store,
+            store=BuildClaim(self.registry, TOPIC, BUILD).writes_to(self.store),
             memory=self.memory,
             begun_ms=begun_ms,
             first_offsets=archive.snapshot.first_offsets,

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from archiver.errors import StorageDenied
 from archiver.upkeep.erase.finishing import finish
 from archiver.upkeep.erase.report import EraseReport
 from catalog.registry.rewriting_runs import RewritingRun
@@ -36,6 +37,7 @@ def work_of(index: LakeIndex, location: str | None = None, **spans: Any) -> Any:
         index=runs,
         claims=runs.claims,
         erasures=SimpleNamespace(unfinished=lambda _topic: {}),
+        retention=SimpleNamespace(proven_first_offsets=lambda _topic, claimed: spans.get("proven", claimed)),
     )
     runs.gone_spans += [GoneOffsets(0, *span, runs.now_ms()) for span in spans.get("erased", ())]
     return SimpleNamespace(
@@ -52,8 +54,8 @@ def work_of(index: LakeIndex, location: str | None = None, **spans: Any) -> Any:
     )
 
 
-def erased(work: Any, searched: Any) -> EraseReport:
-    report = EraseReport(topic="orders", table="kafka.orders", dry_run=False)
+def erased(work: Any, searched: Any, **failures: Any) -> EraseReport:
+    report = EraseReport(topic="orders", table="kafka.orders", dry_run=False, failures=failures)
     finish(work, report, grace=0.0, now=0.0, searched=searched)
     return report
 
@@ -71,6 +73,18 @@ def test_runs_of_removed_records_are_deleted(index: LakeIndex, spans: dict[str, 
     assert report.succeeded
     assert sorted(run.spans for run in index.registry.runs.values()) == [((0, 10, 20),), ((0, 20, 30),)]
     assert len(index.objects()) == 2
+
+
+def test_named_offsets_of_a_failed_search_keep_their_terms(index: LakeIndex) -> None:
+    runs = set(index.registry.runs)
+    assert not erased(work_of(index), {0: ((3, 4),)}, file=StorageDenied("the file can't be read")).succeeded
+    assert set(index.registry.runs) == runs
+
+
+def test_terms_that_only_another_engine_retired_are_kept(index: LakeIndex) -> None:
+    runs = set(index.registry.runs)
+    assert erased(work_of(index, first_offsets={0: 10}, proven={}), {}).succeeded
+    assert set(index.registry.runs) == runs
 
 
 def test_a_build_beside_an_erasure_is_named(index: LakeIndex) -> None:
