@@ -34,6 +34,7 @@ from catalog.registry import (
     last_known,
     ledger,
     ledger_rows,
+    metadata_entries,
     missing_objects,
     overview,
     partition_starts,
@@ -238,6 +239,21 @@ class Erasures(Part):
     promised_seconds = in_transaction(erased_offsets.promised_seconds)
 
 
+class RecordMetadataReader(Part):
+    load = in_statements(metadata_entries.load)
+
+
+class RecordMetadata(RecordMetadataReader):
+    load_settled = in_transaction(metadata_entries.load_settled)
+    stamp = in_statements(metadata_entries.stamp)
+    check = in_transaction(metadata_entries.check)
+    add = in_transaction(metadata_entries.add)
+    restore = in_transaction(metadata_entries.restore)
+    doom = in_transaction(metadata_entries.doom)
+    doomed = in_statements(metadata_entries.doomed)
+    forget = in_statements(metadata_entries.forget)
+
+
 class KnownFiles(Part):
     """Needed files, and claims of runs on uploads."""
 
@@ -369,6 +385,7 @@ class RegistryReader(_Opened):
         self.ranges = RangeReader(self._postgres)
         self.values = FileValuesReader(self._postgres)
         self.index = TermRunsReader(self._postgres)
+        self.metadata = RecordMetadataReader(self._postgres)
 
 
 class Registry(_Opened):
@@ -394,6 +411,7 @@ class Registry(_Opened):
         self.consents = RetentionConsents(self._postgres)
         self.schema_changes = SchemaChanges(self._postgres)
         self.erasures = Erasures(self._postgres)
+        self.metadata = RecordMetadata(self._postgres)
         self.last_known = LastKnown(self._postgres)
         self.group_offsets = GroupOffsets(self._postgres)
         self.users = ServedUsers(self._postgres)

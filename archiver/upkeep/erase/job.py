@@ -22,6 +22,7 @@ from archiver.engine.choice import HERE_BYTES, EngineChoice
 from archiver.engine.runner import Engine
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
+from archiver.records.metadata_terms import with_metadata
 from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
 from archiver.storage.formats import FORMATS
@@ -162,6 +163,8 @@ class Erase:
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
         columns = {}
         if isinstance(where, Where):
+            if where.metadata_names:
+                where = with_metadata(where, work.registry.metadata.load(work.topic, where.metadata_names))
             columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
         ends = {
             partition: reached.next_offset
