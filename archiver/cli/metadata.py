@@ -90,7 +90,7 @@ def delete(
 
     with reported(as_json=as_json):
         keeper = MetadataKeeper(load_config(config))
-        changed = keeper.delete(topic, _targets(key, offsets, file, is_needed=True), names, dry_run=dry_run)
+        changed = keeper.unset(topic, _targets(key, offsets, file, is_needed=True), names, dry_run=dry_run)
     _print_changed(topic, changed, event="metadata_deleted", dry_run=dry_run, as_json=as_json)
 
 

@@ -69,7 +69,7 @@ class MetadataKeeper:
             changes = [(target, name, value) for target in chosen for name, value in values.items()]
             return self._add(archived, registry, changes, dry_run=dry_run)
 
-    def delete(self, topic: str, targets: NamedTargets, names: Sequence[str], *, dry_run: bool = False) -> Changed:
+    def unset(self, topic: str, targets: NamedTargets, names: Sequence[str], *, dry_run: bool = False) -> Changed:
         """Delete values. Their history stays."""
         with self._archived(topic, dry_run=dry_run) as (archived, registry):
             chosen = _resolved(targets, archived.table, registry)

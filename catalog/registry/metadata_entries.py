@@ -28,20 +28,21 @@ def stamp(connection: Connection, count: int) -> tuple[datetime, list[int]]:
     return row[0].astimezone(UTC), list(row[1])
 
 
-def load(connection: Connection, topic: TopicRow, names: Collection[str] | None = None) -> tuple[MetadataEntry, ...]:
-    """The entries, of these names if given, in the order in which they were set."""
+def load(
+    connection: Connection, topic: TopicRow, names: Collection[str] | None = None, *, settled: bool = False
+) -> tuple[MetadataEntry, ...]:
+    """The entries, of these names if given, in the order in which they were set.
+
+    With `settled`, after each `add` that saw no open erasure.
+    """
+    if settled:
+        topics.lock(connection, topic)
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM record_metadata WHERE topic_id = %(topic)s AND NOT is_doomed"  # noqa: S608 - as above
         " AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s)) ORDER BY set_at, sequence, id",
         {"topic": topic.id, "names": None if names is None else list(names)},
     )
     return tuple(_entry(row) for row in rows)
-
-
-def load_settled(connection: Connection, topic: TopicRow) -> tuple[MetadataEntry, ...]:
-    """The entries, after each `add` that saw no open erasure."""
-    topics.lock(connection, topic)
-    return load(connection, topic)
 
 
 def check(connection: Connection, topic: TopicRow, count: int) -> None:

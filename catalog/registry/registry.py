@@ -240,11 +240,10 @@ class Erasures(Part):
 
 
 class RecordMetadataReader(Part):
-    load = in_statements(metadata_entries.load)
+    load = in_transaction(metadata_entries.load)
 
 
 class RecordMetadata(RecordMetadataReader):
-    load_settled = in_transaction(metadata_entries.load_settled)
     stamp = in_statements(metadata_entries.stamp)
     check = in_transaction(metadata_entries.check)
     add = in_transaction(metadata_entries.add)

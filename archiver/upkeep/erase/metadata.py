@@ -53,7 +53,7 @@ def entries_of(work: TopicErasure, *, settled: bool = False) -> tuple[MetadataEn
     With `settled`, none is set any more that saw no open erasure. Raises StorageError and RegistryError.
     """
     metadata, folder = work.registry.metadata, work.journal.metadata
-    entries = metadata.load_settled(work.topic) if settled else metadata.load(work.topic)
+    entries = metadata.load(work.topic, settled=settled)
     if folder is None:
         return entries
     registered = {*(entry.id for entry in entries), *metadata.doomed(work.topic)}

@@ -48,7 +48,8 @@ class RowsInMemory:
         self.rows = {entry.id: entry for entry in entries}
         self.gone: set[str] = set()
 
-    def load(self, _topic: object) -> tuple[MetadataEntry, ...]:
+    def load(self, _topic: object, *, settled: bool) -> tuple[MetadataEntry, ...]:
+        assert not settled
         return tuple(entry for entry in self.rows.values() if entry.id not in self.gone)
 
     def doom(self, _topic: object, entries: Any) -> None:
