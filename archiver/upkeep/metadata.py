@@ -111,8 +111,7 @@ class MetadataKeeper:
     ) -> Changed:
         """Write entries to journal and audit trail before they take effect."""
         by = author(self._config.audit)
-        registry.metadata.check(archived.topic, len(changes))
-        time, numbers = registry.metadata.stamp(len(changes))
+        time, numbers = registry.metadata.stamp(archived.topic, len(changes))
         entries = tuple(
             MetadataEntry(
                 id=new_id(),

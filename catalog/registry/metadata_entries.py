@@ -19,10 +19,16 @@ _INSERT: Final = (
 )
 
 
-def stamp(connection: Connection, count: int) -> tuple[datetime, list[int]]:
-    """The time by Postgres' clock, and a number for each of `count` entries."""
+def stamp(connection: Connection, topic: TopicRow, count: int) -> tuple[datetime, list[int]]:
+    """The time by Postgres' clock, and a number for each of `count` entries. Raises MetadataRefused as `add`.
+
+    The time is never before the last entry's: a rebuilt registry may have another clock.
+    """
+    _check(connection, topic, count)
     row = connection.execute(
-        "SELECT clock_timestamp(), array_agg(nextval('metadata_sequence')) FROM generate_series(1, %s)", (count,)
+        "SELECT greatest(clock_timestamp(), (SELECT max(set_at) FROM record_metadata WHERE topic_id = %s)),"
+        " array_agg(nextval('metadata_sequence')) FROM generate_series(1, %s)",
+        (topic.id, count),
     ).fetchone()
     assert row is not None
     return row[0].astimezone(UTC), list(row[1])
@@ -45,8 +51,7 @@ def load(
     return tuple(_entry(row) for row in rows)
 
 
-def check(connection: Connection, topic: TopicRow, count: int) -> None:
-    """Raise MetadataRefused if the topic can't have `count` more entries now."""
+def _check(connection: Connection, topic: TopicRow, count: int) -> None:
     searching = [
         erasure
         for erasure, value in erased_offsets.open_erasures(connection, topic).items()
@@ -71,9 +76,12 @@ def check(connection: Connection, topic: TopicRow, count: int) -> None:
 
 
 def add(connection: Connection, topic: TopicRow, entries: Sequence[MetadataEntry]) -> None:
-    """Add entries. Idempotent. Raises MetadataRefused as `check`."""
+    """Add entries. Idempotent. Raises MetadataRefused for too many or erased offsets, and while an erasure searches."""
     topics.lock(connection, topic)
-    check(connection, topic, len(entries))
+    _check(connection, topic, len(entries))
+    erased = erased_offsets.load(connection, topic)
+    if any(isinstance(entry.target, OfOffsets) and entry.target.meets(erased) for entry in entries):
+        raise MetadataRefused("records of these offsets were erased: leave out their offsets", topic=topic.topic)
     _insert(connection, topic, entries, "NOTHING")
 
 

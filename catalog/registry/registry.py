@@ -244,8 +244,7 @@ class RecordMetadataReader(Part):
 
 
 class RecordMetadata(RecordMetadataReader):
-    stamp = in_statements(metadata_entries.stamp)
-    check = in_transaction(metadata_entries.check)
+    stamp = in_transaction(metadata_entries.stamp)
     add = in_transaction(metadata_entries.add)
     restore = in_transaction(metadata_entries.restore)
     doom = in_transaction(metadata_entries.doom)
