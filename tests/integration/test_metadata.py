@@ -162,6 +162,8 @@ def test_a_hold_covers_records_with_metadata(stack: Stack) -> None:
     assert placed.hold.asked == "with metadata case"
     with pytest.raises(RecordsHeld):
         erase(config, topic, "key = 'k1'")
+    with pytest.raises(ConfigError, match="takes no condition on metadata"):
+        erase(config, topic, "meta['case'] = 'secret-12'")
     assert erase(config, topic, "key = 'k2'").rows == 1
 
 

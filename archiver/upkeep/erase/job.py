@@ -22,7 +22,6 @@ from archiver.engine.choice import HERE_BYTES, EngineChoice
 from archiver.engine.runner import Engine
 from archiver.errors import ConfigError
 from archiver.observer import all_of, ignore
-from archiver.records.metadata_terms import with_metadata
 from archiver.records.table_columns import table_columns
 from archiver.records.where import Where
 from archiver.storage.formats import FORMATS
@@ -90,6 +89,13 @@ class Erase:
         Raises before any change RecordsHeld, FilesShared if the owner forbids deleting files, ConfigError if this clock
         differs from Postgres', and LogNotWritten if matching rows may wait in a write-ahead log.
         """
+        if isinstance(self._where, Where) and self._where.metadata_names:
+            raise ConfigError(
+                "an erasure takes no condition on metadata, as it erases the metadata first, and a run that is"
+                " repeated would find nothing. Write the records to a file: `archiver find TOPIC --meta NAME=VALUE"
+                " --format jsonl > FILE`, and erase them by `--offsets-file FILE`",
+                topic=self._name,
+            )
         started = time.monotonic()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))
@@ -163,8 +169,6 @@ class Erase:
     def _condition(self, work: TopicErasure, where: Where | OffsetList) -> Matching | AtOffsets:
         columns = {}
         if isinstance(where, Where):
-            if where.metadata_names:
-                where = with_metadata(where, work.registry.metadata.load(work.topic, where.metadata_names))
             columns = table_columns(where, work.table.schema, work.registry.ledger.load(work.topic))
         ends = {
             partition: reached.next_offset
