@@ -130,15 +130,17 @@ class MetadataKeeper:
         changed = Changed(entries=entries, is_journaled=folder is not None)
         if dry_run:
             return changed
-        for entry in entries if folder is not None else ():
-            folder.write(entry)
+        if folder is not None:
+            for entry in entries:
+                folder.write(entry)
         trail = AuditTrail(topic=archived.topic, journal=journal, registry=registry)
         trail.record(act_of(entries, "set" if entries[0].value is not None else "delete"))
         try:
             registry.metadata.add(archived.topic, entries)
         except MetadataRefused:
-            for entry in entries if folder is not None else ():
-                folder.delete(entry.id)
+            if folder is not None:
+                for entry in entries:
+                    folder.delete(entry.id)
             trail.record(act_of(entries, "withdraw"))
             raise
         return changed
