@@ -197,14 +197,14 @@ def _resolved(targets: NamedTargets, table: ArchiveTable, registry: Registry) ->
             file=path,
         )
     erased = registry.erasures.offsets(table.topic)
-    return (
-        *given,
-        *(
-            OfOffsets(partition, start, end)
-            for partition, parts in sorted(spans.items())
-            for start, end in uncovered(joined(parts), erased.get(partition, ()))
-        ),
+    of_file = tuple(
+        OfOffsets(partition, start, end)
+        for partition, parts in sorted(spans.items())
+        for start, end in uncovered(joined(parts), erased.get(partition, ()))
     )
+    if not of_file:
+        raise ConfigError("all records of the file were erased", topic=table.topic.topic, file=path)
+    return (*given, *of_file)
 
 
 def _check_offsets(targets: Sequence[MetadataTarget], table: ArchiveTable, registry: Registry) -> None:
