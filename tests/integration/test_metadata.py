@@ -99,7 +99,9 @@ def test_commands_set_find_and_delete(stack: Stack) -> None:
         path = shop.files()[1].path
     (of_file,) = entries(config, "set", topic, "loaded=twice", "--file", file_name(path))
     assert (of_file["first"], of_file["last"]) == (10, 19)
-    RUNNER.invoke(app, ["compact", topic, "--config", str(config)])
+    assert RUNNER.invoke(app, ["compact", topic, "--config", str(config)]).exit_code == 0
+    with Workshop.of(config) as shop:
+        assert path not in [file.path for file in shop.files()]
     assert offsets(config, topic, metadata=["loaded=twice"]) == list(range(10, 20))
     entries(config, "delete", topic, "case", "--offsets", "0:8-12")
     assert offsets(config, topic, metadata=["case=12"]) == [1]
@@ -109,7 +111,8 @@ def test_commands_set_find_and_delete(stack: Stack) -> None:
     (act, *_) = acts(config, topic, "metadata")
     assert [part["name"] for part in act["entries"]] == ["case", "note"] * 3
     checked = RUNNER.invoke(app, ["audit", "check", topic, "--config", str(config)])
-    assert "problem" not in checked.stdout, checked.output
+    (trail,) = json.loads(checked.stdout)["trails"]
+    assert trail["is_whole"], checked.output
 
 
 @pytest.mark.parametrize(
