@@ -18,6 +18,7 @@ from archiver.errors import ConfigError, InjectedFault, NotArchived
 from archiver.find import find
 from archiver.records.where import Where
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.erase.job import Erase, EraseOptions
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.holds import HoldKeeper
@@ -99,7 +100,7 @@ def test_commands_set_find_and_delete(stack: Stack) -> None:
         path = shop.files()[1].path
     (of_file,) = entries(config, "set", topic, "loaded=twice", "--file", file_name(path))
     assert (of_file["first"], of_file["last"]) == (10, 19)
-    assert RUNNER.invoke(app, ["compact", topic, "--config", str(config)]).exit_code == 0
+    Compact(load_config(config), (topic,), wish=Wish(min_files=2), engine=InlineEngine).run()
     with Workshop.of(config) as shop:
         assert path not in [file.path for file in shop.files()]
     assert offsets(config, topic, metadata=["loaded=twice"]) == list(range(10, 20))
