@@ -71,8 +71,8 @@ def offsets(config: Path, topic: str, **options: Any) -> list[int]:
 
 def erase(config: Path, topic: str, where: str | None, **options: Any) -> EraseReport:
     condition = None if where is None else Where.parse(where)
-    options = EraseOptions(clock=lambda: time.time() + 9 * 86_400, **options)  # type: ignore[assignment]
-    return Erase(load_config(config), topic, condition, options=options, engine=InlineEngine()).run()  # type: ignore[arg-type]
+    settings = EraseOptions(clock=lambda: time.time() + 9 * 86_400, **options)
+    return Erase(load_config(config), topic, condition, options=settings, engine=InlineEngine()).run()
 
 
 def spans(first: int, last: int) -> NamedTargets:
