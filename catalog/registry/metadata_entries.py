@@ -10,6 +10,7 @@ from catalog.errors import MetadataRefused
 from catalog.model import TopicRow
 from catalog.record_metadata import MOST_ENTRIES, MetadataEntry, OfKey, OfOffsets
 from catalog.registry import erased_offsets, topics
+from catalog.registry.parts import Part, in_statements, in_transaction
 from catalog.registry.postgres import Connection
 
 _COLUMNS: Final = "id, key, partition, start_offset, end_offset, name, value, set_at, sequence, author, salt"
@@ -146,3 +147,16 @@ def _entry(row: tuple[Any, ...]) -> MetadataEntry:
         author=author,
         salt=salt,
     )
+
+
+class RecordMetadataReader(Part):
+    load = in_transaction(load)
+
+
+class RecordMetadata(RecordMetadataReader):
+    stamp = in_transaction(stamp)
+    add = in_transaction(add)
+    restore = in_transaction(restore)
+    doom = in_transaction(doom)
+    doomed = in_statements(doomed)
+    forget = in_statements(forget)

@@ -34,7 +34,6 @@ from catalog.registry import (
     last_known,
     ledger,
     ledger_rows,
-    metadata_entries,
     missing_objects,
     overview,
     partition_starts,
@@ -51,6 +50,7 @@ from catalog.registry import (
     trimming,
 )
 from catalog.registry.leases import Leases
+from catalog.registry.metadata_entries import RecordMetadata, RecordMetadataReader
 from catalog.registry.parts import Part, in_statements, in_transaction
 from catalog.registry.postgres import Postgres
 from catalog.registry.restoring import Restored, Retained
@@ -237,19 +237,6 @@ class Erasures(Part):
     finish = in_transaction(erased_offsets.finish_erasures)
     unfinished = in_transaction(erased_offsets.open_erasures)
     promised_seconds = in_transaction(erased_offsets.promised_seconds)
-
-
-class RecordMetadataReader(Part):
-    load = in_transaction(metadata_entries.load)
-
-
-class RecordMetadata(RecordMetadataReader):
-    stamp = in_transaction(metadata_entries.stamp)
-    add = in_transaction(metadata_entries.add)
-    restore = in_transaction(metadata_entries.restore)
-    doom = in_transaction(metadata_entries.doom)
-    doomed = in_statements(metadata_entries.doomed)
-    forget = in_statements(metadata_entries.forget)
 
 
 class KnownFiles(Part):
