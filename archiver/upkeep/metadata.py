@@ -5,17 +5,24 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-from archiver.archive.table_files import ManifestReader
+import numpy as np
+
+from archiver.archive.mappings import KnownMappings
+from archiver.archive.open_file import OpenFile, TopicStorage
+from archiver.archive.table_files import ManifestReader, TableFile
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail, author
 from archiver.config import Config
-from archiver.errors import ConfigError, UpkeepError
+from archiver.errors import ConfigError, StorageError, UpkeepError
+from archiver.storage.formats import FORMATS
 from archiver.storage.journal import Journal
+from archiver.storage.objects import ObjectStore
+from archiver.storage.segment import RowRange
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from catalog.errors import MetadataRefused
 from catalog.iceberg.archive_table import ArchiveTable
@@ -24,6 +31,8 @@ from catalog.model import file_name, new_id
 from catalog.ranges.spans import joined, uncovered
 from catalog.record_metadata import MetadataEntry, MetadataTarget, OfKey, OfOffsets, current
 from catalog.registry import Registry
+from catalog.registry.held_ranges import HeldRange
+from schema_mapping import names as columns
 
 MOST_KEY: Final = 4_096
 MOST_VALUE: Final = 4_096
@@ -109,7 +118,7 @@ class MetadataKeeper:
         *,
         dry_run: bool,
     ) -> Changed:
-        """Write entries to journal and audit trail before they take effect."""
+        """Write entries to audit trail and journal before they take effect."""
         by = author(self._config.audit)
         time, numbers = registry.metadata.stamp(archived.topic, len(changes))
         entries = tuple(
@@ -127,23 +136,21 @@ class MetadataKeeper:
         )
         journal = Journal.of(self._config).of_table(archived.table)
         folder = journal.metadata
-        changed = Changed(entries=entries, is_journaled=folder is not None)
         if dry_run:
-            return changed
-        if folder is not None:
-            for entry in entries:
-                folder.write(entry)
+            return Changed(entries=entries, is_journaled=folder is not None)
+        entries = registry.metadata.add(archived.topic, entries, None if folder is None else folder.path)
         trail = AuditTrail(topic=archived.topic, journal=journal, registry=registry)
         trail.record(act_of(entries, "set" if entries[0].value is not None else "delete"))
         try:
-            registry.metadata.add(archived.topic, entries)
-        except MetadataRefused:
-            if folder is not None:
-                for entry in entries:
+            registry.metadata.publish(archived.topic, entries, None if folder is None else folder.write)
+        except (MetadataRefused, StorageError):
+            with suppress(StorageError):  # objects that stay have their rows, so an erasure deletes them
+                for entry in entries if folder is not None else ():
                     folder.delete(entry.id)
+                registry.metadata.forget(archived.topic, [entry.id for entry in entries])
             trail.record(act_of(entries, "withdraw"))
             raise
-        return changed
+        return Changed(entries=entries, is_journaled=folder is not None)
 
     @contextmanager
     def _archived(self, topic: str, *, dry_run: bool) -> Iterator[tuple[ArchivedTopic, Registry]]:
@@ -178,7 +185,8 @@ def _resolved(targets: NamedTargets, table: ArchiveTable, registry: Registry) ->
     given = _given(targets)
     if targets.file is None:
         return given
-    paths = [file.path for file in ManifestReader().files(table.iceberg)]
+    files = ManifestReader().files(table.iceberg)
+    paths = [file.path for file in files]
     path = next((path for path in paths if targets.file in {path, file_name(path)}), None)
     if path is None:
         near = get_close_matches(file_name(targets.file), map(file_name, paths), 3)
@@ -189,9 +197,12 @@ def _resolved(targets: NamedTargets, table: ArchiveTable, registry: Registry) ->
             **({"similar": near} if near else {}),
         )
     spans: dict[int, list[tuple[int, int]]] = {}
-    for part in registry.files.held_ranges(table.topic, [path]):
-        spans.setdefault(part.partition, []).append((part.start_offset, part.end_offset))
-    if not spans:
+    ranges = registry.files.held_ranges(table.topic, [path])
+    for part in ranges:
+        # Another file may have rows of the range.
+        own = ((part.start_offset, part.end_offset),) if part.is_whole else _own_spans(part, files.named([path]), table)
+        spans.setdefault(part.partition, []).extend(own)
+    if not ranges:
         raise UpkeepError(
             "the registry doesn't know which offsets the file has: run `archiver registry rebuild`, or give --offsets",
             file=path,
@@ -205,6 +216,19 @@ def _resolved(targets: NamedTargets, table: ArchiveTable, registry: Registry) ->
     if not of_file:
         raise ConfigError("all records of the file were erased", topic=table.topic.topic, file=path)
     return (*given, *of_file)
+
+
+def _own_spans(part: HeldRange, files: Mapping[str, TableFile], table: ArchiveTable) -> Iterator[tuple[int, int]]:
+    """The spans without a gap of the file's rows in the range. Raises StorageError."""
+    rows = RowRange(partition=part.partition, start_offset=part.start_offset, end_offset=part.end_offset)
+    objects = ObjectStore.of_table(table.iceberg)
+    storage = TopicStorage.of_store(objects, FORMATS, KnownMappings(table.topic.topic))
+    with closing(OpenFile.open(storage, files[part.path])) as opened:
+        for block in opened.reader.blocks(rows):
+            for kafka in opened.kafka(block, rows):
+                offsets = np.unique(kafka.field(columns.OFFSET).to_numpy())
+                runs = np.split(offsets, np.flatnonzero(np.diff(offsets) != 1) + 1)
+                yield from ((int(run[0]), int(run[-1]) + 1) for run in runs if len(run))
 
 
 def _check_offsets(targets: Sequence[MetadataTarget], table: ArchiveTable, registry: Registry) -> None:

@@ -1,8 +1,12 @@
-"""Metadata of records, with its history. Rows of an erasure are doomed first, then forgotten."""
+"""Metadata of records, with its history.
+
+An entry is pending until its object is written, then current. Entries of an erasure are doomed first, then forgotten.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -15,8 +19,12 @@ from catalog.registry.postgres import Connection
 
 _COLUMNS: Final = "id, key, partition, start_offset, end_offset, name, value, set_at, sequence, author, salt"
 _INSERT: Final = (
-    f"INSERT INTO record_metadata (topic_id, is_doomed, {_COLUMNS})"  # noqa: S608 - names of columns
-    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO "
+    f"INSERT INTO record_metadata (topic_id, state, folders, {_COLUMNS})"  # noqa: S608 - names of columns
+    " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT (id) DO "
+)
+_WITH_FOLDER: Final = (
+    "folders = CASE WHEN record_metadata.folders @> excluded.folders THEN record_metadata.folders"
+    " ELSE record_metadata.folders || excluded.folders END"
 )
 
 
@@ -35,17 +43,10 @@ def stamp(connection: Connection, topic: TopicRow, count: int) -> tuple[datetime
     return row[0].astimezone(UTC), list(row[1])
 
 
-def load(
-    connection: Connection, topic: TopicRow, names: Collection[str] | None = None, *, settled: bool = False
-) -> tuple[MetadataEntry, ...]:
-    """The entries, of these names if given, in the order in which they were set.
-
-    With `settled`, after each `add` that saw no open erasure.
-    """
-    if settled:
-        topics.lock(connection, topic)
+def load(connection: Connection, topic: TopicRow, names: Collection[str] | None = None) -> tuple[MetadataEntry, ...]:
+    """The current entries, of these names if given, in the order in which they were set."""
     rows = connection.execute(
-        f"SELECT {_COLUMNS} FROM record_metadata WHERE topic_id = %(topic)s AND NOT is_doomed"  # noqa: S608 - as above
+        f"SELECT {_COLUMNS} FROM record_metadata WHERE topic_id = %(topic)s AND state = 'current'"  # noqa: S608 - as above
         " AND (%(names)s::text[] IS NULL OR name = ANY(%(names)s)) ORDER BY set_at, sequence, id",
         {"topic": topic.id, "names": None if names is None else list(names)},
     )
@@ -76,41 +77,116 @@ def _check(connection: Connection, topic: TopicRow, count: int) -> None:
         )
 
 
-def add(connection: Connection, topic: TopicRow, entries: Sequence[MetadataEntry]) -> None:
-    """Add entries. Idempotent. Raises MetadataRefused for too many or erased offsets, and while an erasure searches."""
+def add(
+    connection: Connection, topic: TopicRow, entries: Sequence[MetadataEntry], folder: str | None
+) -> tuple[MetadataEntry, ...]:
+    """Add entries as pending, and return them with their times. `folder` will have their objects.
+
+    Raises MetadataRefused for too many or erased offsets, and while an erasure searches.
+    """
     topics.lock(connection, topic)
-    _check(connection, topic, len(entries))
+    time, numbers = stamp(connection, topic, len(entries))
     erased = erased_offsets.load(connection, topic)
     if any(isinstance(entry.target, OfOffsets) and entry.target.meets(erased) for entry in entries):
         raise MetadataRefused("records of these offsets were erased: leave out their offsets", topic=topic.topic)
-    _insert(connection, topic, entries, "NOTHING")
+    stamped = tuple(replace(entry, time=time, sequence=number) for entry, number in zip(entries, numbers, strict=True))
+    _insert(connection, topic, stamped, "NOTHING", state="pending", folder=folder)
+    return stamped
 
 
-def restore(connection: Connection, topic: TopicRow, entries: Sequence[MetadataEntry]) -> int:
-    """Add entries that the registry lacks, and return their number."""
+def publish(
+    connection: Connection,
+    topic: TopicRow,
+    entries: Sequence[MetadataEntry],
+    write: Callable[[MetadataEntry], None] | None,
+) -> None:
+    """Make pending entries current, after `write` wrote the object of each.
+
+    Raises MetadataRefused, before any object is written, if an erasure began since they were added. One that begins
+    later waits.
+    """
+    ids = [entry.id for entry in entries]
+    rows = connection.execute(
+        "SELECT id FROM record_metadata WHERE topic_id = %s AND id = ANY(%s) AND state = 'pending'"
+        " ORDER BY id FOR UPDATE",
+        (topic.id, ids),
+    ).fetchall()
+    if len(rows) < len(ids):
+        raise MetadataRefused(
+            "an erasure of the topic began in the same moment: run the command again", topic=topic.topic
+        )
+    for entry in entries if write is not None else ():
+        write(entry)
+        connection.execute("SELECT 1")  # Postgres ends idle transactions, and with it the lock
+    connection.execute("UPDATE record_metadata SET state = 'current' WHERE id = ANY(%s)", (ids,))
+
+
+def settle(connection: Connection, topic: TopicRow) -> None:
+    """Wait for each `add` that saw no open erasure."""
+    topics.lock(connection, topic)
+
+
+def doom_pending(connection: Connection, topic: TopicRow) -> None:
+    """Refuse entries that aren't published yet, after each `publish` that has begun."""
+    connection.execute(
+        "UPDATE record_metadata SET state = 'doomed' WHERE topic_id = %s AND state = 'pending'", (topic.id,)
+    )
+
+
+def restore(
+    connection: Connection,
+    topic: TopicRow,
+    entries: Sequence[MetadataEntry],
+    folder: str,
+    present: Callable[[], Collection[str]],
+) -> int:
+    """Add entries that the registry lacks, and return their number.
+
+    `present` gives the objects in the folder: an erasure may have deleted some since `entries` were read.
+    """
     topics.lock(connection, topic)
     connection.execute(
         "SELECT setval('metadata_sequence', greatest(nextval('metadata_sequence'), %s))",
         (max((entry.sequence for entry in entries), default=1),),
     )
-    rows = connection.execute("SELECT id FROM record_metadata WHERE topic_id = %s", (topic.id,))
-    present = {row[0] for row in rows}
-    missing = [entry for entry in entries if entry.id not in present]
-    _insert(connection, topic, missing, "NOTHING")
-    return len(missing)
+    known = ids(connection, topic)
+    remaining = present()
+    kept = [entry for entry in entries if entry.id in remaining]
+    _insert(connection, topic, kept, f"UPDATE SET {_WITH_FOLDER}", state="current", folder=folder)
+    return sum(entry.id not in known for entry in kept)
 
 
-def doom(connection: Connection, topic: TopicRow, entries: Iterable[MetadataEntry]) -> None:
+def ids(connection: Connection, topic: TopicRow, *, current_in: str | None = None) -> frozenset[str]:
+    """The ids of all rows, or only of current ones with an object in a folder."""
+    rows = connection.execute(
+        "SELECT id FROM record_metadata WHERE topic_id = %(topic)s"
+        " AND (%(folder)s::text IS NULL OR (state = 'current' AND %(folder)s = ANY(folders)))",
+        {"topic": topic.id, "folder": current_in},
+    )
+    return frozenset(row[0] for row in rows)
+
+
+def doom_ids(connection: Connection, topic: TopicRow, ids: Collection[str]) -> None:
+    """Take known entries out of use."""
+    topics.lock(connection, topic)
+    connection.execute(
+        "UPDATE record_metadata SET state = 'doomed' WHERE topic_id = %s AND id = ANY(%s)", (topic.id, list(ids))
+    )
+
+
+def doom(connection: Connection, topic: TopicRow, entries: Iterable[MetadataEntry], folder: str | None) -> None:
     """Take entries out of use, known or not, until they are forgotten."""
     topics.lock(connection, topic)
-    _insert(connection, topic, entries, "UPDATE SET is_doomed = true", is_doomed=True)
+    again = f"UPDATE SET state = 'doomed', {_WITH_FOLDER}"
+    _insert(connection, topic, entries, again, state="doomed", folder=folder)
 
 
-def doomed(connection: Connection, topic: TopicRow) -> tuple[str, ...]:
+def doomed(connection: Connection, topic: TopicRow) -> Mapping[str, Sequence[str]]:
+    """The folders that may have objects of doomed entries, by id."""
     rows = connection.execute(
-        "SELECT id FROM record_metadata WHERE topic_id = %s AND is_doomed ORDER BY id", (topic.id,)
+        "SELECT id, folders FROM record_metadata WHERE topic_id = %s AND state = 'doomed' ORDER BY id", (topic.id,)
     )
-    return tuple(row[0] for row in rows)
+    return dict(rows.fetchall())
 
 
 def forget(connection: Connection, topic: TopicRow, ids: Collection[str]) -> None:
@@ -118,9 +194,16 @@ def forget(connection: Connection, topic: TopicRow, ids: Collection[str]) -> Non
 
 
 def _insert(
-    connection: Connection, topic: TopicRow, entries: Iterable[MetadataEntry], again: str, *, is_doomed: bool = False
+    connection: Connection,
+    topic: TopicRow,
+    entries: Iterable[MetadataEntry],
+    again: str,
+    *,
+    state: str,
+    folder: str | None,
 ) -> None:
-    rows = [(topic.id, is_doomed, *_row(entry)) for entry in entries]
+    folders = [] if folder is None else [folder]
+    rows = [(topic.id, state, folders, *_row(entry)) for entry in entries]
     if rows:
         with connection.cursor() as cursor:
             cursor.executemany(_INSERT + again, rows)
@@ -156,6 +239,11 @@ class RecordMetadataReader(Part):
 class RecordMetadata(RecordMetadataReader):
     stamp = in_transaction(stamp)
     add = in_transaction(add)
+    publish = in_transaction(publish)
+    settle = in_transaction(settle)
+    doom_pending = in_statements(doom_pending)
+    doom_ids = in_transaction(doom_ids)
+    ids = in_statements(ids)
     restore = in_transaction(restore)
     doom = in_transaction(doom)
     doomed = in_statements(doomed)

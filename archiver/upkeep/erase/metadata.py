@@ -9,6 +9,8 @@ from typing import Self, assert_never
 from archiver.errors import StorageError
 from archiver.records.metadata_terms import names_key
 from archiver.records.where_syntax import Condition as RecordCondition
+from archiver.storage.metadata_folder import MetadataFolder
+from archiver.storage.objects import ObjectStore
 from archiver.upkeep.erase.copies import Spans
 from archiver.upkeep.erase.spans import Span, joined_spans
 from archiver.upkeep.erase.topic import TopicErasure
@@ -50,14 +52,19 @@ class NamedRecords:
 def entries_of(work: TopicErasure, *, settled: bool = False) -> tuple[MetadataEntry, ...]:
     """The entries of registry and journal: a restored database may lack some.
 
-    With `settled`, none is set any more that saw no open erasure. Raises StorageError and RegistryError.
+    With `settled`, every `set` that began before has ended or is refused. Raises StorageError and RegistryError.
     """
     metadata, folder = work.registry.metadata, work.journal.metadata
-    entries = metadata.load(work.topic, settled=settled)
+    if settled:
+        metadata.settle(work.topic)
+        metadata.doom_pending(work.topic)
+    objects: frozenset[str] = (
+        frozenset() if folder is None else folder.ids()
+    )  # before the rows: each object has been added there
+    entries = metadata.load(work.topic)
     if folder is None:
         return entries
-    registered = {*(entry.id for entry in entries), *metadata.doomed(work.topic)}
-    return (*entries, *folder.read(folder.ids() - registered))
+    return (*entries, *folder.read(objects - metadata.ids(work.topic)))
 
 
 def keys_of(entries: Iterable[MetadataEntry]) -> frozenset[bytes]:
@@ -67,7 +74,8 @@ def keys_of(entries: Iterable[MetadataEntry]) -> frozenset[bytes]:
 def doom(work: TopicErasure, entries: Sequence[MetadataEntry]) -> None:
     """Take entries out of use, and delete them if that is possible now."""
     if entries:
-        work.registry.metadata.doom(work.topic, entries)
+        folder = work.journal.metadata
+        work.registry.metadata.doom(work.topic, entries, None if folder is None else folder.path)
         _delete_doomed(work)
 
 
@@ -86,15 +94,21 @@ def _each(spans: Spans) -> Iterable[Span]:
 
 
 def _delete_doomed(work: TopicErasure) -> dict[str, StorageError]:
+    doomed = work.registry.metadata.doomed(work.topic)
+    if not doomed:
+        return {}
     failures: dict[str, StorageError] = {}
     gone: list[str] = []
-    folder = work.journal.metadata
-    for entry_id in work.registry.metadata.doomed(work.topic):
-        try:
-            if folder is not None:
+    current = work.journal.metadata
+    objects = ObjectStore.of({**work.config.catalog, **work.config.archive.journal_properties})
+    for entry_id, paths in doomed.items():
+        folders = [MetadataFolder(path=path, objects=objects) for path in paths if not current or path != current.path]
+        for folder in (*folders, *([current] if current else ())):
+            try:
                 folder.delete(entry_id)
-        except StorageError as error:
-            failures[f"{folder.path}/{entry_id}" if folder else entry_id] = error
+            except StorageError as error:
+                failures[f"{folder.path}/{entry_id}"] = error
+                break
         else:
             gone.append(entry_id)
     work.registry.metadata.forget(work.topic, gone)

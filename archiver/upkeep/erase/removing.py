@@ -14,7 +14,7 @@ from archiver.rewrite.upload_claims import UploadClaims
 from archiver.upkeep.erase.consent import ErasureConsent
 from archiver.upkeep.erase.metadata import NamedRecords, doom, entries_of, keys_of
 from archiver.upkeep.erase.report import EraseFailed, EraseReport, FileSearched, FilesSearched, RecordsFound
-from archiver.upkeep.erase.spans import are_known, counted, in_order, left_of
+from archiver.upkeep.erase.spans import Span, are_known, counted, in_order, left_of
 from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.components import Component, components
@@ -56,8 +56,7 @@ def erase_rows(
         if spans:
             report.spans = in_order([*report.spans, *spans])  # files of an earlier attempt may have landed
             report.offsets = counted(report.spans)
-        holds = holds_in_force(work.topic, work.journal, work.registry, recalls=not dry_run)
-        refuse_held(work.topic, (*of_config(hold=work.archived.config.hold), *holds), spans, command=REASON)
+        _refuse_held(work, spans, recalls=not dry_run)
         named_by = NamedRecords.of(condition, spans, (key for result in results for key in result.keys))
         report.metadata = {*report.metadata, *(entry.id for entry in named_by.among(metadata))}
         if dry_run:
@@ -73,9 +72,11 @@ def erase_rows(
         if results:
             refuse_unerasable(work.catalog.reload(work.table))
             work.registry.erasures.begin(work.topic, erasure, dict(details))
-            metadata = entries_of(work, settled=True)
-            if not keys_of(metadata) <= removal.keys:
-                return None  # set since the search began, which didn't look for this key
+        metadata = entries_of(work, settled=True)
+        if not keys_of(metadata) <= removal.keys:
+            return None  # set since the search began, which didn't look for this key
+        report.metadata = {*report.metadata, *(entry.id for entry in named_by.among(metadata))}
+        _refuse_held(work, spans, recalls=True)  # held records keep their metadata
         # Before the commit: a run that continues this one doesn't know the keys.
         doom(work, named_by.among(metadata))
         if results and not _commit(work, results, files, report):
@@ -87,6 +88,11 @@ def erase_rows(
 
     with UploadClaims.of_run(work.registry, work.topic, is_noted=not dry_run) as claims:
         return in_rounds(attempt, table=work.topic.table, may_be="records can be erased")
+
+
+def _refuse_held(work: TopicErasure, spans: Sequence[Span], *, recalls: bool) -> None:
+    holds = holds_in_force(work.topic, work.journal, work.registry, recalls=recalls)
+    refuse_held(work.topic, (*of_config(hold=work.archived.config.hold), *holds), spans, command=REASON)
 
 
 def _is_search(condition: Condition) -> bool:

@@ -250,14 +250,17 @@ class Rebuild:
 
 
 def _restore_metadata(journal: TableJournal, topic: TopicRow, registry: Registry) -> int:
-    """Restore entries, and return their number. An erasure may delete some at the same time."""
+    """Restore entries, and return their number.
+
+    Entries that lost their object were erased: the registry's database was set back since.
+    """
     folder = journal.metadata
     if folder is None:
         return 0
-    ids = folder.ids()
-    restored = registry.metadata.restore(topic, folder.read(ids))
-    registry.metadata.forget(topic, ids - folder.ids())
-    return restored
+    journaled = registry.metadata.ids(topic, current_in=folder.path)  # before the objects, which are written first
+    objects = folder.ids()
+    registry.metadata.doom_ids(topic, journaled - objects)
+    return registry.metadata.restore(topic, folder.read(objects), folder.path, folder.ids)
 
 
 def _choices(options: MappingOptions) -> Iterator[MappingOptions]:

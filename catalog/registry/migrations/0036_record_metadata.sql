@@ -15,9 +15,11 @@ CREATE TABLE record_metadata (
     sequence      bigint      NOT NULL,
     author        text        NOT NULL,
     salt          text        NOT NULL,
-    is_doomed     boolean     NOT NULL DEFAULT false,
+    state         text        NOT NULL CHECK (state IN ('pending', 'current', 'doomed')),
+    folders       text[]      NOT NULL,
     CHECK ((key IS NULL) = (partition IS NOT NULL AND start_offset IS NOT NULL AND end_offset IS NOT NULL))
 );
 CREATE INDEX record_metadata_topic ON record_metadata (topic_id, name);
 COMMENT ON TABLE record_metadata IS 'Every value that was set, with its history: the latest by set_at, then by sequence, is in force. Without a value, it was deleted.';
-COMMENT ON COLUMN record_metadata.is_doomed IS 'An erasure deletes it as soon as its object is deleted. Nothing else reads it.';
+COMMENT ON COLUMN record_metadata.state IS 'Pending before its object is written. Doomed: an erasure deletes it as soon as its object is deleted.';
+COMMENT ON COLUMN record_metadata.folders IS 'The folders beside journals that may have its object.';

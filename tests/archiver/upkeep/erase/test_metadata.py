@@ -47,17 +47,20 @@ class RowsInMemory:
     def __init__(self, *entries: MetadataEntry) -> None:
         self.rows = {entry.id: entry for entry in entries}
         self.gone: set[str] = set()
+        self.folders: tuple[str, ...] = ()
 
-    def load(self, _topic: object, *, settled: bool) -> tuple[MetadataEntry, ...]:
-        assert not settled
+    def load(self, _topic: object) -> tuple[MetadataEntry, ...]:
         return tuple(entry for entry in self.rows.values() if entry.id not in self.gone)
 
-    def doom(self, _topic: object, entries: Any) -> None:
+    def ids(self, _topic: object) -> frozenset[str]:
+        return frozenset(self.rows)
+
+    def doom(self, _topic: object, entries: Any, _folder: str) -> None:
         self.rows |= {entry.id: entry for entry in entries}
         self.gone |= {entry.id for entry in entries}
 
-    def doomed(self, _topic: object) -> tuple[str, ...]:
-        return tuple(sorted(self.gone))
+    def doomed(self, _topic: object) -> dict[str, tuple[str, ...]]:
+        return dict.fromkeys(sorted(self.gone), self.folders)
 
     def forget(self, _topic: object, ids: Any) -> None:
         for entry_id in ids:
@@ -76,6 +79,7 @@ def work_of(folder: MetadataFolder, rows: RowsInMemory, erased: dict[int, list[t
     erasures = SimpleNamespace(offsets=lambda _topic: erased)
     return SimpleNamespace(
         topic="orders",
+        config=SimpleNamespace(catalog={}, archive=SimpleNamespace(journal_properties={})),
         journal=SimpleNamespace(metadata=folder),
         registry=SimpleNamespace(metadata=rows, erasures=erasures),
     )
@@ -101,7 +105,7 @@ def test_a_denied_deletion_keeps_the_entry_doomed(tmp_path: Path) -> None:
     rows = RowsInMemory(*ENTRIES)
     failures = erase_metadata(work_of(denying, rows, {0: [(0, 1)]}), {})
     assert [type(error) for error in failures.values()] == [StorageDenied]
-    assert rows.doomed("orders") == (LOW.id,)
+    assert list(rows.doomed("orders")) == [LOW.id]
     folder = MetadataFolder(path=denying.path, objects=ObjectStore())
     assert erase_metadata(work_of(folder, rows, {}), {}) == {}
     assert (LOW.id in folder.ids(), LOW.id in rows.rows) == (False, False)
