@@ -149,11 +149,11 @@ def restore(
         "SELECT setval('metadata_sequence', greatest(nextval('metadata_sequence'), %s))",
         (max((entry.sequence for entry in entries), default=1),),
     )
-    known = ids(connection, topic)
+    before = ids(connection, topic)
     remaining = present()
     kept = [entry for entry in entries if entry.id in remaining]
     _insert(connection, topic, kept, f"UPDATE SET {_WITH_FOLDER}", state="current", folder=folder)
-    return sum(entry.id not in known for entry in kept)
+    return sum(entry.id not in before for entry in kept)
 
 
 def ids(connection: Connection, topic: TopicRow, *, current_in: str | None = None) -> frozenset[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +19,23 @@ from archiver.config import load_config
 from archiver.errors import ConfigError, InjectedFault, NotArchived
 from archiver.find import find
 from archiver.records.where import Where
+from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
+from archiver.upkeep.archived_topic import find_archived, known_topics
 from archiver.upkeep.compact.job import Compact, Wish
 from archiver.upkeep.erase.job import Erase, EraseOptions
-from archiver.upkeep.erase.report import EraseReport
+from archiver.upkeep.erase.report import EraseReport, FilesSearched
 from archiver.upkeep.holds import HoldKeeper
 from archiver.upkeep.metadata import MetadataKeeper, NamedTargets
 from archiver.upkeep.rebuild.job import Rebuild
 from catalog.errors import MetadataRefused, RecordsHeld
+from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import file_name
+from catalog.record_metadata import MetadataEntry
+from catalog.registry import Registry
 from tests.support.archive.forgotten import NAME, acts, objects_with_her, registry_with_her
 from tests.support.archive.job_runs import archive_once, without_registry
+from tests.support.archive.metadata_entries import entry_of
 from tests.support.archive.regrouping import Workshop
 from tests.support.catalog.foreign_writes import table_of, tag
 from tests.support.engine.inline_engine import InlineEngine
@@ -262,3 +270,167 @@ def test_the_number_of_entries_is_limited(stack: Stack, monkeypatch: pytest.Monk
     objects = ObjectStore.of(load_config(config).catalog)
     folder = f"{load_config(config).archive.journal}/metadata"
     assert objects.list(folder) == ()
+
+
+class SetInTheMiddle:
+    """A `set` of her key, as `archiver metadata set` does it, in steps."""
+
+    def __init__(self, config: Path, topic: str, registry: Registry) -> None:
+        loaded = load_config(config)
+        (self.topic,) = known_topics(loaded, (topic,), registry)
+        self.registry = registry
+        with TableCatalog(loaded.catalog) as catalog:
+            table = find_archived(loaded, topic, registry=registry, catalog=catalog, dry_run=True).table
+        folder = Journal.of(loaded).of_table(table).metadata
+        assert folder is not None
+        self.folder = folder
+        self.entries: tuple[MetadataEntry, ...] = ()
+
+    def begin(self) -> None:
+        entry = entry_of(NAME, "case", NAME.decode())
+        self.entries = self.registry.metadata.add(self.topic, [entry], self.folder.path)
+
+    def publish(self, write: Callable[[MetadataEntry], None]) -> None:
+        self.registry.metadata.publish(self.topic, self.entries, write)
+
+
+HERS = f"key = '{NAME.decode()}'"
+
+
+@pytest.mark.parametrize("where", [HERS, "key = 'other'"])
+def test_a_set_that_began_before_an_erasure_is_refused(stack: Stack, where: str) -> None:
+    config, topic = archived(stack)
+    with Registry(load_config(config).registry.dsn) as registry:
+        running = SetInTheMiddle(config, topic, registry)
+        running.begin()
+        assert entries(config, "history", topic) == []
+        assert erase(config, topic, where).succeeded
+        with pytest.raises(MetadataRefused, match="run the command again"):
+            running.publish(running.folder.write)
+        assert running.folder.ids() == frozenset()
+        assert entries(config, "history", topic) == []
+
+
+def test_an_erasure_takes_the_object_of_a_killed_set(stack: Stack) -> None:
+    config, topic = archived(stack)
+    with Registry(load_config(config).registry.dsn) as registry:
+        running = SetInTheMiddle(config, topic, registry)
+        running.begin()
+
+        def killed(entry: MetadataEntry) -> None:
+            running.folder.write(entry)
+            raise InjectedFault("killed")
+
+        with pytest.raises(InjectedFault):
+            running.publish(killed)
+        assert len(running.folder.ids()) == 1
+        assert Rebuild(load_config(config), [topic]).run()[0].metadata == 0
+        assert erase(config, topic, HERS).succeeded
+        assert running.folder.ids() == frozenset()
+    assert objects_with_her(config) == []
+    assert not registry_with_her(config)
+
+
+def test_an_erasure_waits_for_a_set_that_writes(stack: Stack) -> None:
+    config, topic = archived(stack)
+    dsn = load_config(config).registry.dsn
+    with Registry(dsn) as registry, ThreadPoolExecutor(1) as beside, psycopg.connect(dsn, autocommit=True) as watcher:
+        running = SetInTheMiddle(config, topic, registry)
+        running.begin()
+        erasures = []
+
+        def write(entry: MetadataEntry) -> None:
+            erasures.append(beside.submit(erase, config, topic, HERS))
+            waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+            while not watcher.execute(waits).fetchall():
+                assert not erasures[0].done()
+            running.folder.write(entry)
+
+        running.publish(write)
+        assert erasures[0].result().succeeded
+        assert running.folder.ids() == frozenset()
+    assert entries(config, "history", topic) == []
+
+
+def test_metadata_of_an_erasures_search_is_erased(stack: Stack) -> None:
+    """No record has the key, so the erasure has no records."""
+    config, topic = archived(stack)
+    keeper, key = MetadataKeeper(load_config(config)), NamedTargets(keys=(b"gone-jane",))
+
+    def observer(event: object) -> None:
+        if isinstance(event, FilesSearched) and not keeper.listed(topic, key):
+            keeper.set(topic, key, {"case": "1"})
+
+    where = Where.parse("key = 'gone-jane'")
+    report = Erase(load_config(config), topic, where, observer, engine=InlineEngine()).run()
+    assert (report.succeeded, len(report.metadata)) == (True, 1)
+    assert entries(config, "history", topic) == []
+
+
+def test_metadata_in_a_former_journal_is_erased(stack: Stack) -> None:
+    config, topic = archived(stack)
+    MetadataKeeper(load_config(config)).set(topic, JANE, {"case": "1"})
+    journal = load_config(config).archive.journal
+    assert journal is not None
+    before = ObjectStore.of(load_config(config).catalog).list(f"{journal}/metadata")
+    assert len(before) == 1
+    config.write_text(config.read_text().replace(journal, f"{journal}-new"))
+    assert load_config(config).archive.journal == f"{journal}-new"
+    erase(config, topic, HERS)
+    assert ObjectStore.of(load_config(config).catalog).list(f"{journal}/metadata") == ()
+
+
+def test_a_rebuild_takes_erased_metadata_out_of_use(stack: Stack) -> None:
+    """Of a database that was set back to before the erasure."""
+    config, topic = archived(stack)
+    keeper = MetadataKeeper(load_config(config))
+    keeper.set(topic, JANE, {"case": "1"})
+    keeper.set(topic, NamedTargets(keys=(b"k1",)), {"case": "2"})
+    with psycopg.connect(load_config(config).registry.dsn, autocommit=True) as connection:
+        connection.execute("CREATE TABLE saved AS SELECT * FROM record_metadata")
+        assert erase(config, topic, HERS).succeeded
+        connection.execute("INSERT INTO record_metadata SELECT * FROM saved ON CONFLICT DO NOTHING")
+    assert len(entries(config, "history", topic)) == 2
+    Rebuild(load_config(config), [topic]).run()
+    assert [entry["key"] for entry in entries(config, "history", topic)] == ["k1"]
+
+
+def test_an_entry_erased_during_a_rebuild_stays_erased(stack: Stack) -> None:
+    config, topic = archived(stack)
+    with Registry(load_config(config).registry.dsn) as registry:
+        (row,) = known_topics(load_config(config), (topic,), registry)
+        read = [entry_of(b"a", "case", "1"), entry_of(b"b", "case", "1", seconds=1)]
+        assert registry.metadata.restore(row, read, "file:///none", lambda: {read[1].id}) == 1
+        assert [entry.target for entry in registry.metadata.load(row)] == [read[1].target]
+
+
+def test_held_records_keep_their_metadata(stack: Stack) -> None:
+    config, topic = archived(stack)
+    MetadataKeeper(load_config(config)).set(topic, JANE, {"case": "1"})
+
+    class Holding:
+        asks = False
+
+        def __call__(self, _question: object) -> bool:
+            HoldKeeper(load_config(config)).place(topic)
+            return True
+
+    with pytest.raises(RecordsHeld):
+        Erase(load_config(config), topic, Where.parse(HERS), engine=InlineEngine(), consent=Holding()).run()
+    assert len(entries(config, "history", topic)) == 1
+
+
+def test_a_file_gets_only_its_own_offsets(stack: Stack) -> None:
+    """Several files share the offsets of a commit."""
+    topic = stack.topic()
+    config = stack.config({topic: {"partition_by": ["bucket(3, key.__raw__)"]}})
+    stack.produce(topic, *({"key": b"k%d" % n, "value": b"v", "timestamp": n + 1} for n in range(10)))
+    archive_once(config, topic, engine=InlineEngine())
+    with Workshop.of(config) as shop:
+        files = [file.path for file in shop.files()]
+    assert len(files) > 1
+    of_files: list[int] = []
+    for path in files:
+        listed = entries(config, "set", topic, "file=1", "--file", path, "--dry-run")
+        of_files += [offset for entry in listed for offset in range(entry["first"], entry["last"] + 1)]
+    assert sorted(of_files) == list(range(10))
