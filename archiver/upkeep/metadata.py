@@ -145,8 +145,9 @@ class MetadataKeeper:
             registry.metadata.publish(archived.topic, entries, None if folder is None else folder.write)
         except (MetadataRefused, StorageError):
             with suppress(StorageError):  # objects that stay have their rows, so an erasure deletes them
-                for entry in entries if folder is not None else ():
-                    folder.delete(entry.id)
+                if folder is not None:
+                    for entry in entries:
+                        folder.delete(entry.id)
                 registry.metadata.forget(archived.topic, [entry.id for entry in entries])
             trail.record(act_of(entries, "withdraw"))
             raise

@@ -102,8 +102,8 @@ def publish(
 ) -> None:
     """Make pending entries current, after `write` wrote the object of each.
 
-    Raises MetadataRefused, before any object is written, if an erasure began since they were added. One that begins
-    later waits.
+    Raises MetadataRefused, before any object is written, if an erasure began since they were added. A later
+    erasure waits.
     """
     ids = [entry.id for entry in entries]
     rows = connection.execute(
@@ -115,9 +115,10 @@ def publish(
         raise MetadataRefused(
             "an erasure of the topic began in the same moment: run the command again", topic=topic.topic
         )
-    for entry in entries if write is not None else ():
-        write(entry)
-        connection.execute("SELECT 1")  # Postgres ends idle transactions, and with it the lock
+    if write is not None:
+        for entry in entries:
+            write(entry)
+            connection.execute("SELECT 1")  # Postgres ends idle transactions, and so the lock
     connection.execute("UPDATE record_metadata SET state = 'current' WHERE id = ANY(%s)", (ids,))
 
 

@@ -367,15 +367,19 @@ def test_metadata_of_an_erasures_search_is_erased(stack: Stack) -> None:
     assert entries(config, "history", topic) == []
 
 
-def test_metadata_in_a_former_journal_is_erased(stack: Stack) -> None:
+@pytest.mark.parametrize("later", ["changed", "removed"])
+def test_metadata_in_a_former_journal_is_erased(stack: Stack, later: str) -> None:
     config, topic = archived(stack)
     MetadataKeeper(load_config(config)).set(topic, JANE, {"case": "1"})
     journal = load_config(config).archive.journal
     assert journal is not None
     before = ObjectStore.of(load_config(config).catalog).list(f"{journal}/metadata")
     assert len(before) == 1
-    config.write_text(config.read_text().replace(journal, f"{journal}-new"))
-    assert load_config(config).archive.journal == f"{journal}-new"
+    lines = config.read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("journal ") and journal in line)
+    replaced = line.replace(journal, f"{journal}-new") if later == "changed" else ""
+    config.write_text("\n".join(replaced if text == line else text for text in lines) + "\n")
+    assert load_config(config).archive.journal == (f"{journal}-new" if later == "changed" else None)
     erase(config, topic, HERS)
     assert ObjectStore.of(load_config(config).catalog).list(f"{journal}/metadata") == ()
 

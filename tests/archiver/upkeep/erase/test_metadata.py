@@ -75,7 +75,7 @@ class Denying(MetadataFolder):
         raise StorageDenied("kept by a policy", file=f"{self.path}/{entry_id}")
 
 
-def work_of(folder: MetadataFolder, rows: RowsInMemory, erased: dict[int, list[tuple[int, int]]]) -> Any:
+def work_of(folder: MetadataFolder | None, rows: RowsInMemory, erased: dict[int, list[tuple[int, int]]]) -> Any:
     erasures = SimpleNamespace(offsets=lambda _topic: erased)
     return SimpleNamespace(
         topic="orders",
@@ -109,3 +109,19 @@ def test_a_denied_deletion_keeps_the_entry_doomed(tmp_path: Path) -> None:
     folder = MetadataFolder(path=denying.path, objects=ObjectStore())
     assert erase_metadata(work_of(folder, rows, {}), {}) == {}
     assert (LOW.id in folder.ids(), LOW.id in rows.rows) == (False, False)
+
+
+def test_former_folders_are_erased(tmp_path: Path) -> None:
+    """Also without a journal now. A failure keeps the entry doomed."""
+    former = MetadataFolder(path=(tmp_path / "former").as_uri(), objects=ObjectStore())
+    former.write(LOW)
+    rows = RowsInMemory(LOW)
+    denied = tmp_path / "denied"
+    (denied / f"{LOW.id}.json").mkdir(parents=True)  # deletions of files fail here
+    rows.folders = (former.path, denied.as_uri())
+    work = work_of(None, rows, {0: [(0, 1)]})
+    assert list(erase_metadata(work, {})) == [f"{denied.as_uri()}/{LOW.id}"]
+    assert (former.ids(), rows.gone) == (frozenset(), {LOW.id})
+    rows.folders = (former.path,)
+    assert erase_metadata(work, {}) == {}
+    assert rows.rows == {}
