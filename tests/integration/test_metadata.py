@@ -376,7 +376,7 @@ def test_metadata_in_a_former_journal_is_erased(stack: Stack, later: str) -> Non
     before = ObjectStore.of(load_config(config).catalog).list(f"{journal}/metadata")
     assert len(before) == 1
     lines = config.read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith("journal ") and journal in line)
+    (line,) = (line for line in lines if journal in line)
     replaced = line.replace(journal, f"{journal}-new") if later == "changed" else ""
     config.write_text("\n".join(replaced if text == line else text for text in lines) + "\n")
     assert load_config(config).archive.journal == (f"{journal}-new" if later == "changed" else None)
