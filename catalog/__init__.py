@@ -16,6 +16,7 @@ __all__ = [
     "partitioning",
     "ranges",
     "recognition",
+    "record_metadata",
     "registry",
     "term_runs",
     "value_terms",

@@ -15,6 +15,7 @@ CatalogError
 │   ├── LogAbandoned         a write-ahead log that was given up: its rows are recorded as lost
 │   ├── RewriteRefused       the new files would not hold the records of the old ones
 │   ├── RecordsHeld          a legal hold is on records that were to be removed
+│   ├── MetadataRefused      metadata of records that can't be set now
 │   ├── WouldBecomeRaw       a topic has a schema, and it is to be archived without one
 │   ├── ColumnsMoved         (retryable) another process made a schema version since the topic was opened
 │   ├── TopicRecreated       the topic was deleted and made again under its name
@@ -95,6 +96,9 @@ class RewriteRefused(RegistryError): ...
 
 
 class RecordsHeld(RegistryError): ...
+
+
+class MetadataRefused(RegistryError): ...
 
 
 class WouldBecomeRaw(RegistryError): ...

@@ -5,7 +5,7 @@ Never reads a replaced table under the same name, nor a table that was set back 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,8 @@ from archiver.storage.segment import RowRange
 from catalog.iceberg import properties as keys
 from catalog.iceberg.lineage import check_history
 from catalog.iceberg.offsets import decode_first_offsets, decode_offsets
+from catalog.model import TopicRow
+from catalog.record_metadata import MetadataEntry
 from catalog.term_runs import IndexState
 from catalog.value_terms import Lookup
 from schema_mapping.columns.ledger import LedgerState
@@ -66,6 +68,7 @@ class RegistrySources:
     mappings: Callable[[str, UUID], MappingSource] | None = None
     ledger: Callable[[str, UUID], LedgerState] | None = None
     values: Callable[[str, UUID, Sequence[str], Sequence[Lookup]], Mapping[str, Sequence[bool]]] | None = None
+    metadata: Callable[[str, UUID, Collection[str]], Sequence[MetadataEntry]] | None = None
     index: Callable[[str, UUID, Mapping[str, str], Sequence[str]], IndexState] | None = None
     runs: ObjectStore = field(default_factory=ObjectStore)
 
@@ -105,6 +108,7 @@ class TopicArchive:
         self._mappings = KnownMappings(topic, fallback)
         self._ledger = sources.ledger
         self._values = sources.values
+        self._metadata = sources.metadata
         self._index = sources.index
         self.runs = sources.runs
         self._schema = table.schema()
@@ -122,6 +126,15 @@ class TopicArchive:
     def absent_values(self, paths: Sequence[str], lookups: Sequence[Lookup]) -> Mapping[str, Sequence[bool]]:
         """Return by file, for each lookup, whether no row has the value. Raises RegistryError."""
         return {} if self._values is None else self._values(self.cluster_id, self.table_uuid, paths, lookups)
+
+    def metadata(self, names: Collection[str]) -> Sequence[MetadataEntry]:
+        """Return the metadata of records with these names, with its history.
+
+        Raises ReplayError without a registry, and RegistryError.
+        """
+        if self._metadata is None:
+            raise ReplayError("conditions on metadata need the registry: open the archive with one", topic=self.topic)
+        return self._metadata(self.cluster_id, self.table_uuid, names)
 
     def index_state(self, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
         """Return runs of indexed columns, and the files that they cover. Raises RegistryError."""
@@ -274,13 +287,7 @@ def open_archive(
 
         with RegistryReader(config.registry.dsn, connections=1) as reader:
             row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
-            if row is None:
-                raise ReplayError(
-                    "the registry doesn't know this table, and conditions on columns need the schema's history: run"
-                    f" `archiver registry rebuild {topic}`",
-                    topic=topic,
-                )
-            return reader.ledger.load(row)
+            return reader.ledger.load(_known(row, topic, "conditions on columns need the schema's history"))
 
     def values(
         cluster_id: str, table_uuid: UUID, paths: Sequence[str], lookups: Sequence[Lookup]
@@ -291,6 +298,13 @@ def open_archive(
             row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
             return {} if row is None else reader.values.absent(row, paths, lookups)
 
+    def metadata(cluster_id: str, table_uuid: UUID, names: Collection[str]) -> Sequence[MetadataEntry]:
+        from catalog.registry import RegistryReader
+
+        with RegistryReader(config.registry.dsn, connections=1) as reader:
+            row = reader.topics.find(cluster_id=cluster_id, topic=topic, table_uuid=table_uuid)
+            return reader.metadata.load(_known(row, topic, "conditions on metadata need its entries"), names)
+
     def index(cluster_id: str, table_uuid: UUID, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
         from catalog.registry import RegistryReader
 
@@ -299,7 +313,7 @@ def open_archive(
             return IndexState(files={}) if row is None else reader.index.state(row, mappings, paths)
 
     coercion = Coercion.of_topic(config.topic(topic)) if coerces else NO_COERCION
-    sources = RegistrySources(registry, ledger, values)
+    sources = RegistrySources(registry, ledger, values, metadata)
     if config.index.location is not None:
         sources = replace(sources, index=index, runs=ObjectStore.of(config.catalog, attempts=1))
     spool = config.archive.spool
@@ -311,3 +325,11 @@ def open_archive(
         spill=spool,
         bounded=bounded,
     )
+
+
+def _known(row: TopicRow | None, topic: str, need: str) -> TopicRow:
+    if row is None:
+        raise ReplayError(
+            f"the registry doesn't know this table, and {need}: run `archiver registry rebuild {topic}`", topic=topic
+        )
+    return row

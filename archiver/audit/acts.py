@@ -18,7 +18,7 @@ from catalog.ranges.rewrite import Rewrite
 NO_RECORDS: Final = "0" * 32
 """The digest of no records."""
 
-NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans", "purge", "rebuild"]
+NotedKind: TypeAlias = Literal["hold", "release", "erase", "abandon", "orphans", "purge", "rebuild", "metadata"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

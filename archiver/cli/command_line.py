@@ -10,7 +10,9 @@ import typer
 
 from archiver.cli.commands import PURPOSES, Commands, CommandsByPurpose
 
-GROUPS: Final = frozenset({"serve", "groups", "users", "schema", "audit", "index", "journal", "registry", "local"})
+GROUPS: Final = frozenset(
+    {"serve", "groups", "users", "schema", "audit", "index", "journal", "registry", "local", "metadata"}
+)
 """Each is a `NAME_app` with commands of its own, in a module of its name in this package.
 
 Each of the remaining commands is a function in a module of its name.

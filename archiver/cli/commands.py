@@ -21,7 +21,7 @@ PURPOSES: Final = {
         "registry",
     ),
     "Read": ("find", "replay", "files", "views", "schema"),
-    "Evidence": ("verify", "audit", "journal", "hold"),
+    "Evidence": ("verify", "audit", "journal", "hold", "metadata"),
     "Remove": ("expire", "erase", "abandon", "orphans"),
     "Serve": ("serve", "groups", "users"),
 }

@@ -47,6 +47,15 @@ def find(
             "--header", metavar="NAME=VALUE", help="Only records with this header. Repeatable.", rich_help_panel=_WHAT
         ),
     ] = None,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--meta",
+            metavar="NAME=VALUE",
+            help="Only records with this metadata, from `archiver metadata`. Repeatable.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
     start: Annotated[
         str | None,
         typer.Option("--from", help="An offset, or a time of records (2026-01-31T00:00:00Z).", rich_help_panel=_WHAT),
@@ -109,6 +118,7 @@ def find(
             where=where,
             key=key,
             headers=header or (),
+            metadata=meta or (),
             start=start,
             end=end,
             partitions=partition or (),

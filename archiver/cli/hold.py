@@ -19,6 +19,14 @@ def hold(
     partition: Annotated[
         list[int] | None, typer.Option("--partition", "-p", help="Only this partition. Repeatable.")
     ] = None,
+    meta: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--meta",
+            metavar="NAME=VALUE",
+            help="Only the archived records with this metadata. Repeatable.",
+        ),
+    ] = None,
     reason: Annotated[str, typer.Option("--reason", help="Reason for placing or releasing the hold.")] = "",
     show: Annotated[bool, typer.Option("--list", help="List the holds in force.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="With --list: also released holds.")] = False,
@@ -41,7 +49,7 @@ def hold(
     with reported(as_json=as_json):
         holds = HoldKeeper(load_config(config))
         if show:
-            if release is not None or start is not None or end is not None or partition:
+            if release is not None or start is not None or end is not None or partition or meta:
                 raise ConfigError("--list takes topics, and no other option but --all")
             listed = holds.listed(topics or (), with_released=everything)
             lines = [hold_line(entry.topic, legal_hold) for entry in listed for legal_hold in entry.holds] or [
@@ -61,7 +69,14 @@ def hold(
             lines = [f"released: {hold_line((topics or [''])[0], done)}"]
             event, values = "hold_released", {"hold": done.to_json()}
         else:
-            placed = holds.place((topics or [""])[0], start=start, end=end, partitions=partition or (), reason=reason)
+            placed = holds.place(
+                (topics or [""])[0],
+                start=start,
+                end=end,
+                partitions=partition or (),
+                metadata=meta or (),
+                reason=reason,
+            )
             lines = placed_lines(placed)
             event, values = "hold_placed", placed_json(placed)
     print_answer(event, values, lambda: Text("\n".join(lines)), as_json=as_json, soft_wrap=True)

@@ -9,15 +9,16 @@ from typing import Self, TypedDict, Unpack
 from archiver.errors import ConfigError
 from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, Selection
 from archiver.records.where import Where
-from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Condition, Header, NumberIs, parse_where
+from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Condition, Header, MetaIs, NumberIs, parse_where
 
 
 class FindOptions(TypedDict, total=False):
-    """`headers` are texts `name=value`."""
+    """`headers` and `metadata` are texts `name=value`."""
 
     where: str | None
     key: str | None
     headers: Sequence[str]
+    metadata: Sequence[str]
     start: str | None
     end: str | None
     partitions: Sequence[int]
@@ -46,6 +47,7 @@ class FindQuery:
         if key is not None:
             terms.append(BytesAre("key", "=", octets_of(key)))
         terms += map(_header, options.get("headers", ()))
+        terms += (MetaIs(*named_value(text)) for text in options.get("metadata", ()))
         terms += _between(selection.start, selection.end)
         partitions = tuple(sorted(set(options.get("partitions", ()))))
         if partitions:
@@ -79,6 +81,14 @@ def _header(text: str) -> Condition:
     if not sign or not name:
         raise ConfigError("--header is no name and value: write name=value", found=text)
     return BytesAre(Header(name.encode("utf-8", "surrogateescape")), "=", value.encode("utf-8", "surrogateescape"))
+
+
+def named_value(text: str) -> tuple[str, bytes]:
+    """Split `NAME=VALUE`. Raises ConfigError."""
+    name, sign, value = text.partition("=")
+    if not sign or not name:
+        raise ConfigError("--meta is no name and value: write NAME=VALUE, such as case=12", found=text)
+    return name, value.encode("utf-8", "surrogateescape")
 
 
 def _between(start: Point, end: Point) -> Iterator[Condition]:

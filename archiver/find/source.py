@@ -23,6 +23,7 @@ from archiver.find.index_facts import IndexFacts
 from archiver.find.query import FindQuery
 from archiver.find.report import FindReport
 from archiver.records.block_facts import raw_key_id
+from archiver.records.metadata_terms import with_metadata
 from archiver.records.selection import check_partitions
 from archiver.records.table_columns import TableColumn, table_columns
 from archiver.records.unjudged import UnjudgedRecords
@@ -76,15 +77,18 @@ class FindSource:
     @classmethod
     def open(cls, query: FindQuery, opens: Opens, report: FindReport) -> FindSource:
         """Raise CatalogError, and ConfigError for unknown columns and partitions."""
-        facts: list[FileFacts] = []
+        opened: list[tuple[FindQuery, FileFacts]] = []
 
         def bounded(archive: TopicArchive) -> frozenset[int]:
-            facts.append(_facts(query.where, archive))
-            return facts[-1].bounded
+            where = query.where
+            if where.metadata_names:
+                where = with_metadata(where, archive.metadata(where.metadata_names))
+            opened.append((replace(query, where=where), _facts(where, archive)))
+            return opened[-1][1].bounded
 
         archive = opens(bounded)
         check_partitions(archive, query.partitions)
-        return cls._of(archive, query, facts[-1], report)
+        return cls._of(archive, *opened[-1], report)
 
     def refreshed(self, report: FindReport) -> FindSource | None:
         fresh = self.archive.refresh()

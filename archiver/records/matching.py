@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -40,6 +40,11 @@ class SelectedRecords:
     def of(cls, archive: TopicArchive, selection: Selection) -> Self:
         """Raises ConfigError, RegistryError and ReplayError."""
         where = selection.where
+        if where is not None and where.metadata_names:
+            from archiver.records.metadata_terms import with_metadata
+
+            where = with_metadata(where, archive.metadata(where.metadata_names))
+            selection = replace(selection, where=where)
         if where is None or not where.columns:
             return cls(archive=archive, selection=selection)
         from archiver.records.table_columns import table_columns

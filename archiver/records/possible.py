@@ -17,12 +17,13 @@ from archiver.records.where_syntax import (
     Comparison,
     Condition,
     Exists,
+    MetaIs,
     Not,
     NullTest,
     NumberIs,
 )
 
-Leaf: TypeAlias = NumberIs | BytesAre | NullTest | Exists | ColumnIs
+Leaf: TypeAlias = NumberIs | BytesAre | NullTest | Exists | MetaIs | ColumnIs
 
 
 def may_hold(condition: Condition, judge: Callable[[Leaf], Mask], *, negated: bool = False) -> Mask:

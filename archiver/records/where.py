@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, TypeAlias, assert_never
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archiver.errors import ConfigError
 from archiver.records.where_syntax import (
     AllOf,
     AnyOf,
@@ -21,6 +23,7 @@ from archiver.records.where_syntax import (
     Condition,
     Exists,
     Header,
+    MetaIs,
     Not,
     NullTest,
     NumberField,
@@ -94,6 +97,10 @@ class Where:
         return tuple(dict.fromkeys(_columns(self.condition)))
 
     @property
+    def metadata_names(self) -> frozenset[str]:
+        return frozenset(_metadata_names(self.condition))
+
+    @property
     def parts(self) -> frozenset[str]:
         """Of `partition`, `offset`, `time`, `key`, `value` and `headers`."""
         return frozenset(_parts(self.condition))
@@ -123,13 +130,13 @@ def _mask(condition: Condition, records: pa.RecordBatch | int, answers: Answers,
         case Not(term):
             return ~_mask(term, records, answers, unknown=not unknown)
         case AllOf(terms) | AnyOf(terms):
-            masks = [_mask(term, records, answers, unknown=unknown) for term in terms]
-            return _combined(np.logical_and if isinstance(condition, AllOf) else np.logical_or, masks)
+            combine = np.logical_and if isinstance(condition, AllOf) else np.logical_or
+            return reduce(combine, (_mask(term, records, answers, unknown=unknown) for term in terms))
         case _:
             return np.full(records, unknown) if isinstance(records, int) else _of_records(condition, records)
 
 
-def _of_records(condition: NumberIs | BytesAre | NullTest | Exists, records: pa.RecordBatch) -> Mask:
+def _of_records(condition: NumberIs | BytesAre | NullTest | Exists | MetaIs, records: pa.RecordBatch) -> Mask:
     match condition:
         case NumberIs(field, comparison, value):
             return _true(_compared(records.column(_COLUMNS[field]), comparison, value))
@@ -143,13 +150,10 @@ def _of_records(condition: NumberIs | BytesAre | NullTest | Exists, records: pa.
             return _true(records.column(field).is_null())
         case Exists(header):
             return _of_headers(records, header, lambda values: np.ones(len(values), np.bool_))
+        case MetaIs(name):
+            raise ConfigError("a condition on metadata can't be used here", name=name)
         case _ as never:
             assert_never(never)
-
-
-def _combined(combine: np.ufunc, masks: list[Mask]) -> Mask:
-    mask: Mask = combine.reduce(masks)
-    return mask
 
 
 def _columns(condition: Condition) -> Iterator[ColumnIs]:
@@ -165,6 +169,19 @@ def _columns(condition: Condition) -> Iterator[ColumnIs]:
             return
 
 
+def _metadata_names(condition: Condition) -> Iterator[str]:
+    match condition:
+        case MetaIs(name):
+            yield name
+        case Not(term):
+            yield from _metadata_names(term)
+        case AllOf(terms) | AnyOf(terms):
+            for term in terms:
+                yield from _metadata_names(term)
+        case _:
+            return
+
+
 def _parts(condition: Condition) -> Iterator[str]:
     match condition:
         case Exists() | BytesAre(Header()) | NullTest(Header()):
@@ -176,7 +193,7 @@ def _parts(condition: Condition) -> Iterator[str]:
         case AllOf(terms) | AnyOf(terms):
             for term in terms:
                 yield from _parts(term)
-        case ColumnIs():
+        case ColumnIs() | MetaIs():
             return
 
 
@@ -221,7 +238,7 @@ def _bounds(condition: Condition, partition: int, *, negated: bool) -> Bounds:
         case AllOf(terms) | AnyOf(terms):
             several = [_bounds(term, partition, negated=negated) for term in terms]
             return _common(several) if isinstance(condition, AllOf) != negated else _around(several)
-        case BytesAre() | NullTest() | Exists() | ColumnIs():
+        case BytesAre() | NullTest() | Exists() | MetaIs() | ColumnIs():
             return _ALL
         case _ as never:
             assert_never(never)

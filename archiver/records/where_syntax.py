@@ -2,6 +2,7 @@
 
     partition in (0, 3) and time >= 2026-01-31T00:00:00Z and not key starts with 'test-'
     offset < 1200 or header['trace'] = 'abc' or value is null
+    meta['case'] = '12' or meta['review'] exists
     val.customer.id = 'x' and val.tier in (1, 2) and val.total >= 99.5 and val.note contains 'late'
 
 `or` binds weakest, then `and`, then `not`. Text in quotes means its UTF-8 bytes ('it''s'), 0x00ff means these bytes.
@@ -62,6 +63,18 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
+class MetaIs:
+    """A condition on metadata of the record. It holds if it holds for one of its values; without a value, for any.
+
+    `metadata_terms` replaces it by conditions on keys and offsets.
+    """
+
+    name: str
+    value: bytes | None = None
+    comparison: Comparison | Match = "="
+
+
+@dataclass(frozen=True, slots=True)
 class Constant:
     """As written: text without quotes, bytes in hexadecimal digits."""
 
@@ -97,7 +110,7 @@ class AnyOf:
     terms: tuple[Condition, ...]
 
 
-Condition: TypeAlias = NumberIs | BytesAre | NullTest | Exists | ColumnIs | Not | AllOf | AnyOf
+Condition: TypeAlias = NumberIs | BytesAre | NullTest | Exists | MetaIs | ColumnIs | Not | AllOf | AnyOf
 
 _TOKENS: Final = re.compile(
     r"""\s*(?:
@@ -123,7 +136,7 @@ _SIGNS: Final[dict[str, Comparison]] = {
     ">": ">",
     ">=": ">=",
 }
-_FIELDS: Final = "partition, offset, time, key, value, header['name'] or a column such as val.customer.id"
+_FIELDS: Final = "partition, offset, time, key, value, header['name'], meta['name'] or a column such as val.customer.id"
 _Value = TypeVar("_Value")
 _NESTED: Final = 100
 _DAY: Final = len("2026-01-31")
@@ -249,6 +262,12 @@ class _Parser:
                 header = Header(self._octets())
                 self._expect("]")
                 return Exists(header) if self._is("exists") else self._bytes(header)
+            case "meta":
+                self._take()
+                self._expect("[")
+                name = self._octets().decode("utf-8", "replace")
+                self._expect("]")
+                return self._meta(name)
             case _:
                 raise self._wrong(f"expected {_FIELDS}")
 
@@ -274,6 +293,18 @@ class _Parser:
         else:
             condition = BytesAre(field, self._comparison_or_match(is_negated=negated), self._octets())
         return Not(condition) if negated else condition
+
+    def _meta(self, name: str) -> Condition:
+        if self._is("exists"):
+            return MetaIs(name)
+        negated = self._is("not")
+        term: Condition
+        if self._is("in"):
+            term = AnyOf(tuple(MetaIs(name, value) for value in self._listed(self._octets)))
+        else:
+            comparison = self._comparison_or_match(is_negated=negated)
+            term = MetaIs(name, self._octets(), comparison)
+        return Not(term) if negated else term
 
     def _column(self) -> Condition:
         part, *below = self._here.text.split(".")

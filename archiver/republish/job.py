@@ -90,7 +90,7 @@ class TransferJob:
             transfer = self._transfer(brokers, target, selected)
             transfer.check()
             limits = TargetLimits.of(target.name, target.settings, now_ms=self._now_ms())
-            RefusalCheck(archive, self._selection, limits, order.codec).run(transfer.remaining())
+            RefusalCheck(archive, selected.selection, limits, order.codec).run(transfer.remaining())
             translation = self._translation(stack, admin, brokers, chosen)
             for note in target.notes:
                 self._observer(TransferNoted(text=note))

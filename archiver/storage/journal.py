@@ -18,6 +18,7 @@ from archiver.errors import ConfigError, StorageDenied
 from archiver.storage.journal_commits import READERS, JournalCommits, agreeing, readable
 from archiver.storage.journal_memory import JournalMemory
 from archiver.storage.journal_sums import SETTLED_SECONDS, JournalSummer, JournalSums, SumLimits
+from archiver.storage.metadata_folder import MetadataFolder
 from archiver.storage.objects import ObjectStore
 from catalog.current_ranges import current_ranges
 from catalog.iceberg.archive_table import ArchiveTable
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
 
 AUDIT: Final = "audit"
 """The folder of the audit trails. No table has this name: a table's name has a dot."""
+
+METADATA: Final = "metadata"
+"""The folder of metadata of records."""
 
 _SCHEMA: Final = "schema-"
 _COMMIT: Final = "commit-"
@@ -114,6 +118,13 @@ class TableJournal:
     trail: str | None = None
     audit: AuditSection = field(default_factory=AuditSection)
     memory: JournalMemory = field(default_factory=JournalMemory, compare=False)
+
+    @property
+    def metadata(self) -> MetadataFolder | None:
+        if self.root is None or self.folder is None:
+            return None
+        below = self.folder.removeprefix(f"{self.root}/")
+        return MetadataFolder(path=f"{self.root}/{METADATA}/{below}", objects=self.objects)
 
     def keep_schemas(self, topic: TopicRow, registry: Registry, *, newest: int | None = None) -> None:
         """Write missing versions, before rows use them.

@@ -19,6 +19,7 @@ __all__ = [
     "journal_screen",
     "json_lines",
     "listing",
+    "metadata_screen",
     "orphans_screen",
     "output",
     "rebuild_screen",

@@ -71,10 +71,10 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
     if (retired := report.offset_count - report.rows) > 0:
         amount += f", and {counted(retired, 'retired record')} that the store still has,"
     if report.dry_run:
-        console.print(f"{report.topic}: {amount} would be erased; nothing was changed")
+        console.print(f"{report.topic}: {amount} would be erased{_with_metadata(report)}; nothing was changed")
         _print_unjudged(console, report)
         return
-    console.print(f"{report.topic}: {amount} erased, {duration(report.seconds)}")
+    console.print(f"{report.topic}: {amount} erased{_with_metadata(report)}, {duration(report.seconds)}")
     if report.erasure is not None:
         console.print(f"erasure {report.erasure}; the condition's hash is {report.condition_hash}")
         console.print(f"its salt is {report.salt}: keep it, if you want to show one day which condition that was")
@@ -104,6 +104,10 @@ def print_report(console: TextConsole, report: EraseReport) -> None:
             style="yellow",
         )
     _print_unfinished(console, report)
+
+
+def _with_metadata(report: EraseReport) -> str:
+    return f", with {counted(len(report.metadata), 'entry', 'entries')} of metadata" if report.metadata else ""
 
 
 def _print_unfinished(console: TextConsole, report: EraseReport) -> None:
@@ -176,6 +180,7 @@ def _values(report: EraseReport) -> dict[str, Any]:
         "files": report.files,
         "offsets": {str(partition): count for partition, count in sorted(report.offsets.items())},
         "commits": report.commits,
+        "metadata_entries": len(report.metadata),
         "store": purged_json(report.purged),
         "copies_deleted": report.copies_deleted,
         "copies_left": list(report.copies),

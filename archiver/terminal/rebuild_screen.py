@@ -20,6 +20,8 @@ def _lines(topic: RebuiltTopic) -> list[str]:
     source = "journal" if topic.from_journal else "footers"
     restored = f"{counted(topic.schema_versions, 'schema version')} and {counted(topic.ranges, 'range')} restored"
     lines = [f"{topic.topic} in {topic.table}: {restored} (from the {source}), {topic.staged} staged"]
+    if topic.metadata:
+        lines.append(f"  {counted(topic.metadata, 'entry', 'entries')} of metadata restored")
     lines += [
         f"  left: partition {file.partition} from {file.start_offset:,}, {file.path}: {file.reason}"
         for file in topic.left

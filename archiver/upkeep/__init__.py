@@ -11,6 +11,7 @@ __all__ = [
     "holds",
     "indexing",
     "journal_upkeep",
+    "metadata",
     "orphans",
     "rebuild",
     "reconcile",

@@ -5,24 +5,34 @@ The result reports records already retired or erased: they don't come back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Final
+
+import pyarrow as pa
 
 from archiver.archive.topic_archive import TopicArchive, open_archive
 from archiver.audit.acts import Noted
 from archiver.audit.trail import AuditTrail, author
 from archiver.config import Config
 from archiver.errors import ConfigError
+from archiver.find import find
+from archiver.find.query import named_value
 from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, parse_point
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
 from catalog.ranges.legal_holds import HeldSpan, Hold, of_config
+from catalog.ranges.spans import joined
 from catalog.registry import Registry
 from catalog.registry.holds import removed_spans
+
+MOST_SPANS: Final = 10_000
+"""The spans of a hold on records with metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,24 +66,31 @@ class HoldKeeper:
         start: str | None = None,
         end: str | None = None,
         partitions: Sequence[int] = (),
+        metadata: Sequence[str] = (),
         reason: str = "",
     ) -> Placed:
         """Place a hold from start to end (offsets, or times: the first offset at or after).
 
-        Default: everything, present and future. Raises ConfigError if empty; RegistryError, TableError and
+        Default: everything, present and future. With `metadata` (`NAME=VALUE`): the archived records that have it.
+
+        Raises ConfigError if empty; RegistryError, TableError and
         StorageError.
         """
         first, last = _point(start, "--from"), _point(end, "--to")
         with self._connected() as (registry, catalog):
             archived = find_archived(self._config, topic, registry=registry, catalog=catalog)
-            spans = self._spans(topic, first, last, tuple(partitions))
+            if metadata:
+                records = find(self._config, [topic], metadata=metadata, start=start, end=end, partitions=partitions)
+                spans = _spans_of(topic, records)
+            else:
+                spans = self._spans(topic, first, last, tuple(partitions))
             hold = Hold(
                 id=new_id(),
                 spans=spans,
                 reason=reason,
                 placed_at=_now(),
                 placed_by=self._who(),
-                asked=" ".join(part for part in (start and f"from {start}", end and f"to {end}") if part),
+                asked=_asked(start, end, metadata),
             )
             self._keep(archived, hold, registry)
             table = catalog.reload(archived.table)  # after it is in force, to report what was removed before
@@ -170,6 +187,37 @@ class HoldKeeper:
             raise ConfigError("no archived record lies between --from and --to", topic=topic)
         # Which records of partitions that come later lie between isn't known: all of them are held.
         return kept if partitions else (*kept, HeldSpan(besides=tuple(sorted(archive.partitions))))
+
+
+def _spans_of(topic: str, records: Iterable[tuple[str, pa.RecordBatch]]) -> tuple[HeldSpan, ...]:
+    offsets: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for _, batch in records:
+        numbers = (batch.column(name).to_pylist() for name in ("partition", "offset"))
+        for partition, offset in zip(*numbers, strict=True):
+            offsets[partition].append((offset, offset + 1))
+    spans = tuple(
+        HeldSpan(partition=partition, start_offset=start, end_offset=end)
+        for partition, parts in sorted(offsets.items())
+        for start, end in joined(parts)
+    )
+    if not spans:
+        raise ConfigError("no archived record has such metadata: no hold was placed", topic=topic)
+    if len(spans) > MOST_SPANS:
+        raise ConfigError(
+            "the records with such metadata lie in too many places for one hold: hold the offsets around them with"
+            " --from and --to",
+            topic=topic,
+            places=len(spans),
+            most=MOST_SPANS,
+        )
+    return spans
+
+
+def _asked(start: str | None, end: str | None, metadata: Sequence[str]) -> str:
+    """The user's choice, without values of metadata: an erasure can't reach a hold."""
+    names = sorted({named_value(text)[0] for text in metadata})
+    parts = (start and f"from {start}", end and f"to {end}", names and f"with metadata {', '.join(names)}")
+    return " ".join(part for part in parts if part)
 
 
 def start_of(archive: TopicArchive, partition: int, point: Point) -> int:

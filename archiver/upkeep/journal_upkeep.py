@@ -14,7 +14,7 @@ from archiver.audit.folder import TrailFolder
 from archiver.audit.trail import SETTLED_ENTRIES
 from archiver.config import Config
 from archiver.errors import ConfigError, NotArchived
-from archiver.storage.journal import AUDIT, Journal, TableJournal
+from archiver.storage.journal import AUDIT, METADATA, Journal, TableJournal
 from archiver.storage.journal_sums import SETTLED_SECONDS, JournalSums, SumLimits
 from schema_mapping.errors import ContextError
 
@@ -75,7 +75,7 @@ class SumJournals:
         tables = {self.config.topic(topic).table: topic for topic in self.topics}
         for folder in [f"{journal.root}/{name}" for name in tables] or journal.objects.folders(journal.root):
             table = folder.rpartition("/")[2]
-            if table == AUDIT:
+            if table in {AUDIT, METADATA}:
                 continue
             folders = journal.objects.folders(folder)
             if not folders and table in tables:

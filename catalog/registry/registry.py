@@ -51,6 +51,7 @@ from catalog.registry import (
     trimming,
 )
 from catalog.registry.leases import Leases
+from catalog.registry.metadata_entries import RecordMetadata, RecordMetadataReader
 from catalog.registry.parts import Part, in_statements, in_transaction
 from catalog.registry.postgres import Postgres
 from catalog.registry.restoring import Restored, Retained
@@ -370,6 +371,7 @@ class RegistryReader(_Opened):
         self.ranges = RangeReader(self._postgres)
         self.values = FileValuesReader(self._postgres)
         self.index = TermRunsReader(self._postgres)
+        self.metadata = RecordMetadataReader(self._postgres)
 
 
 class Registry(_Opened):
@@ -395,6 +397,7 @@ class Registry(_Opened):
         self.consents = RetentionConsents(self._postgres)
         self.schema_changes = SchemaChanges(self._postgres)
         self.erasures = Erasures(self._postgres)
+        self.metadata = RecordMetadata(self._postgres)
         self.last_known = LastKnown(self._postgres)
         self.group_offsets = GroupOffsets(self._postgres)
         self.users = ServedUsers(self._postgres)

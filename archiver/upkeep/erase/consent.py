@@ -36,7 +36,7 @@ class ErasureConsent:
 
     def check(self, report: EraseReport, files: int) -> None:
         """Raise ConsentMissing if the answer isn't yes."""
-        if not report.spans or report.spans == self.agreed:
+        if not (report.spans or report.metadata) or report.spans == self.agreed:
             return
         if report.commits and self.agreed is not None:
             cover = Cover(OffsetRange.half_open(*span) for span in self.agreed)
@@ -61,5 +61,7 @@ def sample_of(config: Config, report: EraseReport) -> Iterator[str]:
     for line in islice(shown_records(open_archive(config, report.topic, coerces=False), report.spans), SAMPLE):
         text = line.decode().rstrip()
         yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
+    if report.metadata:
+        yield f"entries of metadata that name such records, and are erased too: {len(report.metadata):,}"
     if unjudged := sum(report.unjudged_records.values()):
         yield f"{unjudged:,} more can't be judged by the condition's columns, and stay"

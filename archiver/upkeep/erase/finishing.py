@@ -16,6 +16,7 @@ from archiver.storage.spool import clean_spool
 from archiver.upkeep.erase.copies import Spans, remove_copies
 from archiver.upkeep.erase.index_terms import erase_terms
 from archiver.upkeep.erase.local_copies import forget_plans, partition_columns, remove_local_copies
+from archiver.upkeep.erase.metadata import erase_metadata
 from archiver.upkeep.erase.removing import erase_rows
 from archiver.upkeep.erase.report import EraseReport
 from archiver.upkeep.erase.topic import TopicErasure, unwritten_log
@@ -44,6 +45,7 @@ def finish(
     # Rows of files that weren't searched may stay. The offsets that left the table are known as erased.
     named = {} if searched is None or report.failures else searched
     if not waiting:
+        report.failures.update(erase_metadata(work, searched or {}))
         if searched is not None:
             _erase_terms(work, report, named, begun_by_ms=work.now_ms())
         return
@@ -57,6 +59,7 @@ def finish(
         own = report.offsets, report.spans, report.rows
         erase_rows(work, again, report, erasure=first, value=waiting[first])
         report.offsets, report.spans, report.rows = own  # rows of other erasures aren't this one's
+    report.failures.update(erase_metadata(work, searched or {}))
     since = _searched_ms(work, waiting, is_anew=len(report.commits) > commits)
     report.rewriters = _rewriters(work, since)
     standing = Standing.of(waiting)

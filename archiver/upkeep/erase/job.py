@@ -89,6 +89,13 @@ class Erase:
         Raises before any change RecordsHeld, FilesShared if the owner forbids deleting files, ConfigError if this clock
         differs from Postgres', and LogNotWritten if matching rows may wait in a write-ahead log.
         """
+        if isinstance(self._where, Where) and self._where.metadata_names:
+            raise ConfigError(
+                "an erasure takes no condition on metadata, as it erases the metadata first, and a run that is"
+                " repeated would find nothing. Write the records to a file: `archiver find TOPIC --meta NAME=VALUE"
+                " --format jsonl > FILE`, and erase them by `--offsets-file FILE`",
+                topic=self._name,
+            )
         started = time.monotonic()
         with ExitStack() as closing:
             registry = closing.enter_context(Registry(self._config.registry.dsn))

@@ -12,8 +12,9 @@ from archiver.errors import UpkeepError
 from archiver.rewrite.rounds import commit_batches, in_rounds
 from archiver.rewrite.upload_claims import UploadClaims
 from archiver.upkeep.erase.consent import ErasureConsent
+from archiver.upkeep.erase.metadata import NamedRecords, doom, entries_of, keys_of
 from archiver.upkeep.erase.report import EraseFailed, EraseReport, FileSearched, FilesSearched, RecordsFound
-from archiver.upkeep.erase.spans import are_known, counted, in_order, left_of
+from archiver.upkeep.erase.spans import Span, are_known, counted, in_order, left_of
 from archiver.upkeep.erase.topic import TopicErasure, refuse_unerasable
 from archiver.upkeep.known_holds import holds_in_force
 from archiver.upkeep.removal.components import Component, components
@@ -48,13 +49,16 @@ def erase_rows(
     """
 
     def attempt() -> bool | None:
-        results, files = _search(work, condition, report, erasure, claims, dry_run=dry_run)
+        metadata = entries_of(work)
+        removal = Removal(condition=condition, fate="erased", why=f"erasure {erasure}", keys=keys_of(metadata))
+        results, files = _search(work, removal, report, claims, dry_run=dry_run)
         spans = [item for result in results for item in result.removed]
         if spans:
             report.spans = in_order([*report.spans, *spans])  # files of an earlier attempt may have landed
             report.offsets = counted(report.spans)
-        holds = holds_in_force(work.topic, work.journal, work.registry, recalls=not dry_run)
-        refuse_held(work.topic, (*of_config(hold=work.archived.config.hold), *holds), spans, command=REASON)
+        _refuse_held(work, spans, recalls=not dry_run)
+        named_by = NamedRecords.of(condition, spans, (key for result in results for key in result.keys))
+        report.metadata = {*report.metadata, *(entry.id for entry in named_by.among(metadata))}
         if dry_run:
             report.rows = sum(item.rows for item in results)
             report.files = sum(1 for item in results if item.rows)
@@ -68,6 +72,13 @@ def erase_rows(
         if results:
             refuse_unerasable(work.catalog.reload(work.table))
             work.registry.erasures.begin(work.topic, erasure, dict(details))
+        metadata = entries_of(work, settled=True)
+        if not keys_of(metadata) <= removal.keys:
+            return None  # set since the search began, which didn't look for this key
+        report.metadata = {*report.metadata, *(entry.id for entry in named_by.among(metadata))}
+        _refuse_held(work, spans, recalls=True)  # held records keep their metadata
+        # Before the commit: a run that continues this one doesn't know the keys.
+        doom(work, named_by.among(metadata))
         if results and not _commit(work, results, files, report):
             return None
         # Inside of the run: who sees it neither alive nor searched may take it for dead.
@@ -77,6 +88,11 @@ def erase_rows(
 
     with UploadClaims.of_run(work.registry, work.topic, is_noted=not dry_run) as claims:
         return in_rounds(attempt, table=work.topic.table, may_be="records can be erased")
+
+
+def _refuse_held(work: TopicErasure, spans: Sequence[Span], *, recalls: bool) -> None:
+    holds = holds_in_force(work.topic, work.journal, work.registry, recalls=recalls)
+    refuse_held(work.topic, (*of_config(hold=work.archived.config.hold), *holds), spans, command=REASON)
 
 
 def _is_search(condition: Condition) -> bool:
@@ -89,8 +105,9 @@ def _ended(work: TopicErasure, erasure: str, value: Mapping[str, object]) -> boo
 
 
 def _search(
-    work: TopicErasure, condition: Condition, report: EraseReport, erasure: str, claims: UploadClaims, *, dry_run: bool
+    work: TopicErasure, removal: Removal, report: EraseReport, claims: UploadClaims, *, dry_run: bool
 ) -> tuple[list[RemovalResult], dict[str, TableFile]]:
+    condition = removal.condition
     ranges = work.registry.retention.ranges(work.topic)  # before the table: so it has them
     expected = work.registry.rows.expected_ranges(work.topic)
     table = work.catalog.reload(work.table)
@@ -112,7 +129,6 @@ def _search(
     matching = [item for item in (*grouped.all, *retired) if may_match(item, condition)]
     work.observer(FilesSearched(files=sum(len(item.files) for item in matching), size_bytes=sum(map(_size, matching))))
     erased = work.registry.erasures.offsets(work.topic)
-    removal = Removal(condition=condition, fate="erased", why=f"erasure {erasure}")
     results: list[RemovalResult] = []
     unjudged: list[tuple[int, int, int]] = []
     for component, outcome in work.remove(matching, removal, table, claims, dry_run=dry_run):

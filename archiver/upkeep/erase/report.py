@@ -25,6 +25,8 @@ class EraseReport:
 
     `conditions` are hashes by open erasure. `erased` are all offsets ever erased, if an erasure was open.
 
+    `metadata` are the ids of metadata entries that name such records.
+
     `unjudged` records stay and may match: their columns are unknown. `doubtful` erasures in `finished` left such
     records.
     """
@@ -37,6 +39,7 @@ class EraseReport:
     salt: str = ""
     rows: int = 0
     files: int = 0
+    metadata: set[str] = field(default_factory=set)
     offsets: Mapping[int, int] = field(default_factory=dict)
     spans: tuple[tuple[int, int, int], ...] = ()
     commits: list[str] = field(default_factory=list)

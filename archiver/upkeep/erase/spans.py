@@ -19,21 +19,21 @@ def are_known(spans: Iterable[Span], erased: ByPartition) -> bool:
 
 
 def counted(spans: Iterable[Span]) -> dict[int, int]:
-    return {partition: sum(end - start for start, end in ranges) for partition, ranges in _joined(spans).items()}
+    return {partition: sum(end - start for start, end in ranges) for partition, ranges in joined_spans(spans).items()}
 
 
 def in_order(spans: Iterable[Span]) -> tuple[Span, ...]:
     return tuple(
-        (partition, start, end) for partition, ranges in sorted(_joined(spans).items()) for start, end in ranges
+        (partition, start, end) for partition, ranges in sorted(joined_spans(spans).items()) for start, end in ranges
     )
 
 
 def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) -> tuple[Span, ...]:
     taken = (*gone, *((number, start, end) for number, ranges in erased.items() for start, end in ranges))
-    by_partition, cover = _joined(taken), Cover(OffsetRange.half_open(*span) for span in taken)
+    by_partition, cover = joined_spans(taken), Cover(OffsetRange.half_open(*span) for span in taken)
     return tuple(
         (partition, *part)
-        for partition, ranges in sorted(_joined(spans).items())
+        for partition, ranges in sorted(joined_spans(spans).items())
         for start, end in ranges
         for part in (
             uncovered([(start, end)], by_partition[partition])
@@ -43,7 +43,7 @@ def left_of(spans: Iterable[Span], gone: Iterable[Span], erased: ByPartition) ->
     )
 
 
-def _joined(spans: Iterable[Span]) -> dict[int, list[tuple[int, int]]]:
+def joined_spans(spans: Iterable[Span]) -> dict[int, list[tuple[int, int]]]:
     by_partition: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for partition, start, end in spans:
         by_partition[partition].append((start, end))

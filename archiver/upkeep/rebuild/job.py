@@ -28,7 +28,7 @@ from archiver.errors import ConfigError, NotArchived, TopicBusy, UpkeepError
 from archiver.schemas import mapping_options
 from archiver.schemas.topic_schemas import TopicSchemas
 from archiver.storage.formats import FORMATS
-from archiver.storage.journal import Journal
+from archiver.storage.journal import Journal, TableJournal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import SegmentMetadata
 from archiver.upkeep.rebuild.unnamed_rows import UnnamedRows, VersionMappings
@@ -39,7 +39,7 @@ from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.schema_change import SchemaChange, merge
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.journal_entries import JournalContents
-from catalog.model import new_id
+from catalog.model import TopicRow, new_id
 from catalog.registry import Registry
 from catalog.registry.restoring import Retained
 from schema_mapping.columns.ledger import LedgerState
@@ -59,6 +59,7 @@ class RebuiltTopic:
     ranges: int
     staged: int
     from_journal: bool
+    metadata: int = 0
     left: tuple[LeftFile, ...] = ()
     unknown: tuple[tuple[int, int, int], ...] = ()
 
@@ -148,6 +149,7 @@ class Rebuild:
         for commit_id, accepted in entries.accepted():
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
         versions = frozenset(version.version for version in registry.ledger.load(topic).versions)
+        metadata = _restore_metadata(entries, topic, registry)
         ends = self._ends(table, registry, journal)
         waiting = continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends)
         staged = registry.files.stage(topic, waiting.ranges, table_offsets=table.offsets)
@@ -164,6 +166,7 @@ class Rebuild:
             ranges=done.ranges,
             staged=len(staged.accepted),
             from_journal=is_complete,
+            metadata=metadata,
             left=waiting.left,
             unknown=tuple((stored.partition, *stored.offsets) for stored in complete.unknown),
         )
@@ -244,6 +247,20 @@ class Rebuild:
             table=settings.table,
             schema_version=table.ledger_version,
         )
+
+
+def _restore_metadata(journal: TableJournal, topic: TopicRow, registry: Registry) -> int:
+    """Restore entries, and return their number.
+
+    Entries that lost their object were erased: the registry's database was set back since.
+    """
+    folder = journal.metadata
+    if folder is None:
+        return 0
+    journaled = registry.metadata.ids(topic, current_in=folder.path)  # before the objects, which are written first
+    objects = folder.ids()
+    registry.metadata.doom_ids(topic, journaled - objects)
+    return registry.metadata.restore(topic, folder.read(objects), folder.path, folder.ids)
 
 
 def _choices(options: MappingOptions) -> Iterator[MappingOptions]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from archiver.archive.deletes import Mask
 from archiver.archive.mappings import KnownMappings
@@ -35,9 +36,12 @@ from catalog.ranges.spans import joined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
+    """`keys` are keys of interest: the result says which of them removed records have."""
+
     condition: Condition
     fate: Fate
     why: str
+    keys: frozenset[bytes] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +58,15 @@ class RemovalTask:
 class RemovalResult:
     """`removed` and `unjudged` (may match, stay) are (partition, start, end).
 
+    `keys` are the keys of interest that matching records have.
+
     `group` is None if nothing was written. `before` and `after` are digests of the table's rows.
     """
 
     rows: int = 0
     removed: tuple[tuple[int, int, int], ...] = ()
     unjudged: tuple[tuple[int, int, int], ...] = ()
+    keys: frozenset[bytes] = frozenset()
     before: str = ""
     after: str = ""
     group: RewriteGroup | None = None
@@ -78,6 +85,7 @@ class _RemovingRows:
         self._mappings = self._storage.mappings
         self._removed: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
         self._unjudged: dict[int, list[npt.NDArray[np.int64]]] = defaultdict(list)
+        self._keys: set[bytes] = set()
         self._account = RowAccount(task.component.ranges, task.first_offsets)
         self._before, self._after = RecordDigest(), RecordDigest()
 
@@ -91,7 +99,9 @@ class _RemovingRows:
         if not is_rewritten:
             if self._removal.fate == "retired" and not self._task.dry_run:
                 self._check_rows()
-            return RemovalResult(rows=rows, removed=_spans(self._removed), unjudged=unjudged)
+            return RemovalResult(
+                rows=rows, removed=_spans(self._removed), unjudged=unjudged, keys=frozenset(self._keys)
+            )
         spans = _spans(self._removed)
         with TaskSpool(self._target.spool) as spool:
             made = [new for file in self._task.component.files if (new := self._rewritten(file, spool)) is not None]
@@ -106,7 +116,15 @@ class _RemovingRows:
             recorded=self._task.component.recorded if self._task.component.has_foreign else (),
         )
         before, after = self._before.text, self._after.text
-        return RemovalResult(rows=rows, removed=spans, unjudged=unjudged, before=before, after=after, group=group)
+        return RemovalResult(
+            rows=rows,
+            removed=spans,
+            unjudged=unjudged,
+            keys=frozenset(self._keys),
+            before=before,
+            after=after,
+            group=group,
+        )
 
     def _survey(self, file: TableFile) -> int:
         count = 0
@@ -154,6 +172,10 @@ class _RemovingRows:
     def _note(self, rows: pa.RecordBatch, records: pa.RecordBatch) -> int:
         verdict = judge(self._removal.condition, rows, records, self._mappings)
         _add(self._removed, records, verdict.going)
+        if self._removal.keys and verdict.going.any():
+            keys = records.column("key").filter(pa.array(verdict.going))
+            of_interest = pa.array(sorted(self._removal.keys), keys.type)
+            self._keys.update(keys.filter(pc.is_in(keys, value_set=of_interest)).unique().to_pylist())
         if verdict.unjudged is not None:
             _add(self._unjudged, records, verdict.unjudged)
         return int(verdict.going.sum())

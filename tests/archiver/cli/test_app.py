@@ -95,6 +95,8 @@ MUST_SAY = {
     ("users", "remove"): ("--yes",),
     ("schema", "approve"): ("--yes",),
     ("groups", "reset"): ("--to-earliest",),
+    ("metadata", "set"): ("case=12", "--key", "jane"),
+    ("metadata", "delete"): ("case", "--key", "jane"),
 }
 """Options without which a command can't tell what is asked of it."""
 

@@ -30,9 +30,11 @@ from archiver.find.search import Search, Searched
 from archiver.find.source import FindSource
 from archiver.terminal.find_screen import explained, report_json
 from catalog.errors import RegistryUnreachable
+from catalog.record_metadata import OfOffsets
 from catalog.value_terms import ValueTerms
 from tests.support.archive.archived_rows import KnownMapping
 from tests.support.archive.lake import Lake
+from tests.support.archive.metadata_entries import entry_of
 from tests.support.archive.shop_of_two_schemas import Shop
 
 FILES = 16
@@ -81,6 +83,34 @@ def test_an_offset_reads_one_file(many: Lake) -> None:
     assert offsets(result) == [377]
     assert result.report.files_out == {BY_POSITION: FILES - 1}
     assert result.report.reads.requests <= 8
+
+
+def test_metadata_finds_keys_and_offsets(many: Lake) -> None:
+    many.entries = [
+        entry_of(b"17-13", "case", "12"),
+        entry_of(OfOffsets(0, 49, 51), "case", "12"),
+        entry_of(OfOffsets(0, 600, 700), "case", "13"),
+        entry_of(b"18-13", "case", "12", seconds=1),
+        entry_of(b"18-13", "case", None, seconds=2),
+    ]
+    assert offsets(search(many, metadata=["case=12"])) == [13 * 50 + 17, 50, 49]
+    assert offsets(search(many, metadata=["case=12"], where="offset < 50")) == [49]
+    assert search(many, where="not meta['case'] exists").count() == FILES * 50 - 102, "17-13 lies among the 100 offsets"
+    narrow = search(many, metadata=["case=12"], where="offset < 100")
+    assert offsets(narrow) == [50, 49]
+    assert narrow.report.files_out == {BY_POSITION: FILES - 2}
+
+
+def test_unknown_metadata_opens_no_file(many: Lake) -> None:
+    result = search(many, metadata=["case=12"])
+    assert offsets(result) == []
+    assert result.report.reads.requests == 0
+
+
+@pytest.mark.parametrize("text", ["case", "=12", ""])
+def test_metadata_without_name_or_value_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="--meta"):
+        FindQuery.parse(metadata=[text])
 
 
 def test_keys_outside_of_all_bounds_open_no_file(many: Lake) -> None:

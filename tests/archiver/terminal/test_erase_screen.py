@@ -32,6 +32,12 @@ def test_unjudged_records_are_named_with_offsets(dry_run: bool) -> None:
     ]
 
 
+@pytest.mark.parametrize(("dry_run", "verb"), [(True, "would be erased"), (False, "erased")])
+def test_erased_metadata_is_counted(dry_run: bool, verb: str) -> None:
+    report = EraseReport(topic="orders", table="kafka.orders", dry_run=dry_run, metadata={"a", "b"})
+    assert f"0 rows in 0 files {verb}, with 2 entries of metadata" in seen(report)
+
+
 def test_what_stays_on_this_machine_and_in_manifests_is_named() -> None:
     columns = ("key.id", "val.region")
     report = EraseReport(

@@ -22,7 +22,7 @@ NAME = b"jane-doe-7c1f"
 
 
 def objects_with_her(config: Path) -> list[str]:
-    """Finds plain, base64 and compressed names."""
+    """Finds plain, base64, hexadecimal and compressed names."""
     settings = load_config(config)
     objects = ObjectStore.of(settings.catalog)
     with Workshop.of(config) as shop:
@@ -37,7 +37,7 @@ def objects_with_her(config: Path) -> list[str]:
 
 
 def _has_her(path: str, data: bytes) -> bool:
-    if NAME in data or NAME[:12] in data or b64encode(NAME)[:12] in data:
+    if NAME in data or NAME[:12] in data or b64encode(NAME)[:12] in data or NAME.hex().encode() in data:
         return True
     return path.endswith(".parquet") and (
         NAME.decode() in str(pq.read_table(io.BytesIO(data)).to_pylist()) or _sets_have_her(data)
@@ -70,7 +70,7 @@ def registry_with_her(config: Path) -> bool:
     with psycopg.connect(load_config(config).registry.dsn) as connection:
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
         texts = [str(row) for (name,) in tables for row in connection.execute(f'SELECT * FROM "{name}"').fetchall()]
-    return any(NAME.decode() in text or "amFuZS1kb2Ut" in text for text in texts)
+    return any(name in text for text in texts for name in (NAME.decode(), "amFuZS1kb2Ut", NAME.hex()))
 
 
 def values_of_files(config: Path) -> dict[str, tuple[list[int], list[int]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -48,6 +48,7 @@ from catalog.iceberg.partition_spec import partitioning_for
 from catalog.iceberg.properties import first_properties
 from catalog.model import DataFileInfo, TopicRow, TranslatedRange, new_id
 from catalog.partitioning import PartitionTerm, PartitionTuple
+from catalog.record_metadata import MetadataEntry
 from catalog.value_terms import Lookup, ValueTerms
 from schema_mapping.columns.arrow import arrow_field
 from schema_mapping.row import RowMapping, table_schema
@@ -60,7 +61,7 @@ DAY = 19_675
 
 
 class Lake:
-    """`bloom_filters` are by field id, `values` as in the registry."""
+    """`bloom_filters` are by field id, `values` as in the registry. `entries` are metadata of records."""
 
     def __init__(self, folder: Path, rows: RowMapping) -> None:
         self.folder = folder
@@ -68,6 +69,7 @@ class Lake:
         self._numbers = itertools.count()
         self.bloom_filters: dict[int, float] = {}
         self.values: dict[str, ValueTerms] = {}
+        self.entries: list[MetadataEntry] = []
         self.set_limits = SetLimits()
         schema = schema_of(rows)
         staged = new_table_metadata(
@@ -97,7 +99,12 @@ class Lake:
         return f"kafka.{topic}"
 
     def archive(self, registry: Any = None, ledger: Any = None, **options: Any) -> TopicArchive:
-        return TopicArchive(TOPIC.topic, self, registry=RegistrySources(registry, ledger, self.absent), **options)
+        return TopicArchive(
+            TOPIC.topic, self, registry=RegistrySources(registry, ledger, self.absent, self._entries), **options
+        )
+
+    def _entries(self, _cluster: str, _uuid: UUID, names: Collection[str]) -> list[MetadataEntry]:
+        return [entry for entry in self.entries if entry.name in names]
 
     def absent(
         self, _cluster_id: str, _table: UUID, paths: Sequence[str], lookups: Sequence[Lookup]

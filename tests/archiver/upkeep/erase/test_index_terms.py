@@ -38,11 +38,15 @@ def work_of(index: LakeIndex, location: str | None = None, **spans: Any) -> Any:
         claims=runs.claims,
         erasures=SimpleNamespace(unfinished=lambda _topic: {}),
         retention=SimpleNamespace(proven_first_offsets=lambda _topic, claimed: spans.get("proven", claimed)),
+        metadata=SimpleNamespace(
+            load=lambda _topic, **_: (), doomed=lambda _topic: (), forget=lambda _topic, ids: sorted(ids)
+        ),
     )
     runs.gone_spans += [GoneOffsets(0, *span, runs.now_ms()) for span in spans.get("erased", ())]
     return SimpleNamespace(
         topic=TOPIC,
         table=table,
+        journal=SimpleNamespace(metadata=None),
         registry=registry,
         catalog=SimpleNamespace(reload=lambda it: it),
         config=SimpleNamespace(

@@ -68,6 +68,7 @@ def test_an_erasure_waits_for_the_log(is_written: bool, tmp_path: Path) -> None:
         purge=lambda *_: Purged(),
         RemovedFiles=lambda *_: SimpleNamespace(look=lambda: None),
         remove_copies=lambda *_, **__: Copies(),
+        erase_metadata=lambda *_: {},
         erase_terms=lambda *_, **__: ({}, ()),
         _clean_machine=lambda *_: None,
     ):

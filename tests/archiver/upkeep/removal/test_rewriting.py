@@ -153,3 +153,12 @@ def test_missing_rows_below_the_first_offset_are_retired(
     (span,) = done.group.all_spans
     assert (span.rows, span.removed, span.gone_digest) == (ROWS - EDGE - 5, 0, None)
     assert (span.erased, span.retired) == ((0, 9) if fate == "retired" else (5, 4))
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_keys_of_removed_rows_are_named(lake: Lake, archive: Any, dry_run: bool) -> None:
+    rows = [archive.row(offset=n, key=None if n == 3 else b"k%d" % (n % 4)) for n in range(ROWS)]
+    lake.add(archive.rows, archive.batch(rows), 0, ROWS)
+    task = task_of(lake, archive, "erased", AtOffsets({0: ((2, 4), (5, 6))}))
+    removal = replace(task.removal, keys=frozenset({b"k1", b"k2", b"k3", b"k0"}))
+    assert remove_rows(replace(task, removal=removal, dry_run=dry_run)).keys == {b"k1", b"k2"}
