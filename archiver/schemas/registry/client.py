@@ -14,7 +14,7 @@ from uuid import UUID
 from archiver.errors import BadSchema, SchemaRegistryError, UnknownSubject
 from archiver.schemas.registry.contexts import context_of
 from archiver.schemas.registry.references import SchemaReferences
-from archiver.schemas.registry.requests import Answer, RegistryRequests, is_refusal
+from archiver.schemas.registry.requests import Answer, RegistryRequests, lacks_form
 from archiver.schemas.registry.schema_kind import RegisteredSchema, SchemaKind, SchemaT, number_context
 from archiver.schemas.registry.settings import SchemaRegistrySettings
 from catalog.model import SchemaNumber
@@ -177,17 +177,17 @@ class SchemasOfKind(Generic[SchemaT]):
                 raise
         form = self._kind.other_form
         if self._kind.is_other_form(str(found["schema"])):
-            schema = self._in_other_form(schema_id, subject, form)
+            schema = self._in_other_form(schema_id, found, subject, form)
             return self._read_once(schema_id, found, context, leniently=True) if schema is None else schema
         try:  # before the other form, in which Karapace leaves out options such as `packed`
             return self._read_once(schema_id, found, context, leniently=True)
         except BadSchema:
-            schema = self._in_other_form(schema_id, subject, form)
+            schema = self._in_other_form(schema_id, found, subject, form)
             if schema is None:
                 raise
             return schema
 
-    def _in_other_form(self, schema_id: SchemaNumber, subject: str | None, form: str) -> SchemaT | None:
+    def _in_other_form(self, schema_id: SchemaNumber, found: Answer, subject: str | None, form: str) -> SchemaT | None:
         """Some registries print texts that only they can read."""
         try:
             answer = self._ask(schema_id, subject, form)
@@ -196,7 +196,7 @@ class SchemasOfKind(Generic[SchemaT]):
         except BadSchema:
             pass
         except SchemaRegistryError as error:
-            if not is_refusal(error):
+            if not lacks_form(error, found):
                 raise
         return None
 

@@ -40,7 +40,7 @@ class RegistryHttp:
     def get(self, path: str, *, may_fail: bool = False) -> Mapping[str, Any] | None:
         """None if not found. Retries transient errors, on each url in turn.
 
-        If it `may_fail`, status 500 is a SchemaRegistryError, as for refused parameters.
+        If it `may_fail`, the registry isn't left alone after status 500: it may concern this request only.
         Raises SchemaRegistryUnavailable, SchemaRegistryDenied, SchemaRegistryError.
         """
         return self._answer(path, dict, may_fail=may_fail)
@@ -62,8 +62,10 @@ class RegistryHttp:
             for attempt in retrying:
                 with attempt:
                     url = urls[(attempt.retry_state.attempt_number - 1) % len(urls)]
-                    return self._once(url, path, kind, may_fail=may_fail)
+                    return self._once(url, path, kind)
         except SchemaRegistryUnavailable as error:
+            if may_fail and error.context.get("status") == SERVER_ERRORS:
+                raise
             rest = max(self._settings.rest, _asked(error))
             self._failure, self._resting_until = error, time.monotonic() + rest
             raise
@@ -78,7 +80,7 @@ class RegistryHttp:
         growing = wait_random_exponential(multiplier=settings.pause, max=settings.timeout)(state)
         return growing if state.attempt_number % len(settings.urls) else max(growing, _asked(_failure(state)))
 
-    def _once(self, url: str, path: str, kind: type[_Body], *, may_fail: bool) -> _Body | None:
+    def _once(self, url: str, path: str, kind: type[_Body]) -> _Body | None:
         where = {"url": url, "path": path}
         try:
             answer = self._session.get(url.rstrip("/") + path, timeout=self._settings.timeout, allow_redirects=False)
@@ -100,8 +102,6 @@ class RegistryHttp:
             ) from error
         except OSError as error:
             raise SchemaRegistryError(f"a file of [schema_registry] can't be used: {error}", **where) from error
-        if may_fail and answer.status_code == SERVER_ERRORS:
-            raise SchemaRegistryError("the schema registry fails at this request", status=SERVER_ERRORS, **where)
         return _read(answer, where, kind)
 
 

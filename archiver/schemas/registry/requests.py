@@ -13,16 +13,13 @@ from uuid import UUID
 
 from archiver.errors import SchemaRegistryDenied, SchemaRegistryError
 from archiver.schemas.registry.contexts import context_of, in_context
-from archiver.schemas.registry.http import RegistryHttp
+from archiver.schemas.registry.http import SERVER_ERRORS, RegistryHttp
 from archiver.schemas.registry.settings import SchemaRegistrySettings
 
 Answer: TypeAlias = Mapping[str, Any]
 
-_REFUSALS: Final = frozenset({400, 404, 405, 406, 422, 500, 501})
-"""Statuses of a server that doesn't have a path, or doesn't take a parameter.
-
-Karapace answers 500 to `format` if a schema has references: it reads the text without them.
-"""
+_REFUSALS: Final = frozenset({400, 404, 405, 406, 422, 501})
+"""Statuses of a server that doesn't have a path, or doesn't take a parameter."""
 
 
 class RegistryRequests:
@@ -132,8 +129,14 @@ class RegistryRequests:
 
 
 def is_refusal(error: SchemaRegistryError) -> bool:
-    """The server doesn't know the path or a parameter, or it is too much for it."""
+    """The server doesn't know the path or a parameter."""
     return type(error) is SchemaRegistryError and error.context.get("status") in _REFUSALS
+
+
+def lacks_form(error: SchemaRegistryError, found: Answer) -> bool:
+    """Karapace answers 500 to `format` if a schema has references: it reads the text without them."""
+    is_too_much = error.context.get("status") == SERVER_ERRORS and bool(found.get("references"))
+    return is_refusal(error) or is_too_much
 
 
 def _with(path: str, **parameters: str | None) -> str:
