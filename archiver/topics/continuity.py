@@ -7,14 +7,16 @@ topic ids (docs/adr/0108-topics-without-ids.md).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final, Protocol
 
-from archiver.errors import SourceError
+from archiver.errors import SourceError, StorageDenied, StorageUnavailable
 from archiver.kafka.broker import At, EpochEnd
 from archiver.topics.seen_partition import SeenPartition
+from catalog.errors import CatalogDenied, CatalogUnreachable
 from catalog.model import PartitionOffset
 
 if TYPE_CHECKING:
@@ -35,6 +37,12 @@ UNPROVEN_EPOCHS: Final = (
 _FIRST_STEP: Final = 1024
 _FIRST_NEWEST: Final = 64
 _ANY_EPOCH: Final = 2**31 - 1
+_MOST_OFFSETS: Final = 1 << 20
+_LOG_FACTOR: Final = 4
+"""The most bytes of the log that are compared, as a multiple of the archive's."""
+_CANT_READ: Final = (CatalogUnreachable, CatalogDenied, StorageUnavailable, StorageDenied)
+
+_LOG: Final = logging.getLogger(__name__)
 
 
 class Epochs(Protocol):
@@ -88,19 +96,34 @@ class Continuity:
         self._starts = starts
         self._proven = proven
         self._newest_bytes = newest_bytes
+        self._is_readable = True
 
     def judged(self, seen: SeenPartition, answer: EpochEnd | None, *, has_id: bool = True) -> SeenPartition:
         """`answer` is the leader's about `seen.known.leader_epoch`.
 
         Without a topic id, a topic that was created again may have the same epochs: then new records are archived only
-        after the newest archived ones were compared. If reading log or archive raises, nothing is proven.
+        after the newest archived ones were compared. If the archive can't be read now, the epochs decide. Other errors
+        of log or archive are raised, and nothing is proven.
         """
         judged = self._judged_by_epochs(seen, answer)
         if has_id or seen.known is None or seen.known.leader_epoch < 0 or judged.epoch_end is not None:
             return judged
         if not judged.proves_epochs or seen.last_stable <= seen.next_offset:
             return judged
-        return replace(self._compare_newest(judged, seen.known), proves_epochs=True)
+        if not self._is_readable:
+            return judged
+        try:
+            return replace(self._compare_newest(judged, seen.known, agrees=True), proves_epochs=True)
+        except _CANT_READ as error:
+            self._is_readable = False
+            _LOG.warning(
+                "the brokers give topic %s no id, and its archived records can't be compared with its log now (%s):"
+                " new records are archived because the leader epochs agree. The next run that can read the archive"
+                " compares",
+                self._topic,
+                error,
+            )
+            return judged
 
     def _judged_by_epochs(self, seen: SeenPartition, answer: EpochEnd | None) -> SeenPartition:
         position = seen.known
@@ -151,39 +174,57 @@ class Continuity:
                 newest = int(piece.epochs.epoch[-1]), int(piece.epochs.base_offset[-1]) + 1
         return newest
 
-    def _compare_newest(self, seen: SeenPartition, known: PartitionOffset) -> SeenPartition:
+    def _compare_newest(self, seen: SeenPartition, known: PartitionOffset, *, agrees: bool = False) -> SeenPartition:
+        """If the answers about epochs agree, only a log without any of the archived records is another one."""
         from archiver.topics.divergence import differences
 
         seen = replace(seen, proves_epochs=False)
         partition, end = seen.partition, known.next_offset
         if seen.gap is not None or seen.last_stable < end:
             return seen  # the continuity check names these
-        start = self._newest_start(partition, max(self._starts().get(partition, 0), seen.log_start), end)
+        least = max(self._starts().get(partition, 0), seen.log_start, end - _MOST_OFFSETS if agrees else 0)
+        start = self._newest_start(partition, least, end)
+        log = self._log(partition, start, end)
+        if agrees:
+            log, end = self._first_of(log, end)
         read = partial(self._archived.read, partition)
-        result = differences(
-            self._log(partition, start, end), read, partition=partition, start_offset=start, end_offset=end
-        )
+        result = differences(log, read, partition=partition, start_offset=start, end_offset=end)
         # Erased, retired and lost records may be in the log. Compaction takes records away, and brings no new ones.
-        is_gone = result.only_archived and self._epochs.is_compacted(self._topic) is False
+        is_other_log = not agrees or (not result.shared and end == known.next_offset)
+        is_gone = result.only_archived and is_other_log and self._epochs.is_compacted(self._topic) is False
         if not (result.other or is_gone):
             return seen
         return replace(seen, epoch_end=result.first, differs=result.text)
 
+    def _first_of(self, log: Iterable[DecodedBatches], end: int) -> tuple[list[DecodedBatches], int]:
+        """With the end of the returned pieces, if more follow."""
+        pieces: list[DecodedBatches] = []
+        size = 0
+        for piece in log:
+            pieces.append(piece)
+            size += max(piece.consumed, piece.records.nbytes)
+            if size > self._newest_bytes * _LOG_FACTOR:
+                return pieces, min(end, piece.next_offset)
+        return pieces, end
+
     def _newest_start(self, partition: int, least: int, end: int) -> int:
+        """The offset of an archived record, `end` if there is none."""
         from archiver.topics.divergence import AT_ONCE
 
-        step, at, size = _FIRST_NEWEST, end, 0
+        step, at, size, start = _FIRST_NEWEST, end, 0, end
         while at > least:
             until, at = at, max(least, at - step)
             rows = self._archived.read(partition, at, until)
             if rows.num_rows and size + rows.nbytes > self._newest_bytes:
                 fitting = rows.num_rows * (self._newest_bytes - size) // rows.nbytes
                 if not fitting and size:
-                    return until
+                    return start
                 return int(rows.column("offset")[-max(1, fitting)].as_py())
+            if rows.num_rows:
+                start = int(rows.column("offset")[0].as_py())
             size += rows.nbytes
             step = min(step * 4, AT_ONCE)
-        return at
+        return start
 
     def _compared(self, seen: SeenPartition, known: PartitionOffset, answer: EpochEnd) -> SeenPartition:
         from archiver.topics.divergence import differences

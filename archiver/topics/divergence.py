@@ -30,11 +30,16 @@ class ArchivedRange(Protocol):
 
 @dataclass(slots=True)
 class Differences:
-    """After many differences, offsets from `until` on weren't compared."""
+    """After many differences, offsets from `until` on weren't compared.
+
+    `shared` counts offsets that both have. A row of each offset that is archived `twice` is the log's record.
+    """
 
     only_archived: list[int] = field(default_factory=list)
     only_in_log: list[int] = field(default_factory=list)
     other: list[int] = field(default_factory=list)
+    twice: list[int] = field(default_factory=list)
+    shared: int = 0
     until: int | None = None
 
     def is_enough(self) -> bool:
@@ -52,6 +57,7 @@ class Differences:
             ("gone from the log", self.only_archived),
             ("in the log and not archived", self.only_in_log),
             ("other records than archived", self.other),
+            ("archived more than once", self.twice),
         )
         parts = [f"{name}: {spans(offsets)}" for name, offsets in kinds if offsets]
         return "; ".join(parts if self.until is None else [*parts, f"not compared from {self.until} on"])
@@ -94,16 +100,20 @@ def _parts(start: int, end: int) -> Iterator[tuple[int, int]]:
 def _compare(
     log: pa.RecordBatch, archived: pa.RecordBatch, found: Differences, *, partition: int, start: int, end: int
 ) -> None:
-    offsets = _offsets(log)
-    log = log.slice(*_part(offsets, start, end))
+    positions = _offsets(log)
+    log = log.slice(*_part(positions, start, end))
     in_log, in_archive = _offsets(log), _offsets(archived)
     found.only_in_log += in_log[~np.isin(in_log, in_archive)].tolist()
     found.only_archived += in_archive[~np.isin(in_archive, in_log)].tolist()
-    both_here, both_there = np.flatnonzero(np.isin(in_log, in_archive)), np.flatnonzero(np.isin(in_archive, in_log))
-    if len(both_here) != len(both_there):  # an offset that is archived twice
-        found.other += in_archive[both_there].tolist()
-        return
-    found.other += _differing(log.take(pa.array(both_here)), archived.take(pa.array(both_there)), partition)
+    rows = np.flatnonzero(np.isin(in_archive, in_log))
+    records = np.searchsorted(in_log, in_archive[rows])
+    differing = _differing(log.take(pa.array(records)), archived.take(pa.array(rows)), partition)
+    shared, counts = np.unique(in_archive[rows], return_counts=True)
+    offsets, wrong = np.unique(np.asarray(differing, np.int64), return_counts=True)
+    other = offsets[wrong == counts[np.searchsorted(shared, offsets)]]
+    found.shared += len(shared)
+    found.other += other.tolist()
+    found.twice += np.setdiff1d(shared[counts > 1], other).tolist()
 
 
 def _differing(log: pa.RecordBatch, archived: pa.RecordBatch, partition: int) -> list[int]:

@@ -172,7 +172,7 @@ def _compared(fetcher: PartitionFetcher, task: CompareTask, wanted: ProvenCut) -
 
 
 def _judged(found: Differences, cut: TallyCut, is_compacted: bool | None) -> Compared:
-    if found.only_in_log or found.other or (found.only_archived and is_compacted is False):
+    if found.only_in_log or found.other or found.twice or (found.only_archived and is_compacted is False):
         return Compared(rows=0, faults=(_fault(cut, f"log and archive differ. {found.text}"),))
     if found.only_archived:
         return Compared(rows=0, compacted=len(found.only_archived))
