@@ -10,7 +10,7 @@ from archiver.errors import BadBatch
 from archiver.flight.column_types import columns_of
 from archiver.flight.record_rows import check_schema, record_rows
 from archiver.flight.typed_rows import TypedRows
-from archiver.intake.batches import ROW_COLUMNS
+from archiver.intake.batches import ROW_COLUMNS, RowsVersion
 from archiver.intake.row_encoding import RowEncoding
 
 ShapeName: TypeAlias = Literal["records", "rows"]
@@ -30,7 +30,7 @@ class BatchShape(Protocol):
     def takes_dictionaries(self) -> bool: ...
 
     @property
-    def schema_version(self) -> int | None:
+    def schema_version(self) -> RowsVersion | None:
         """What encodes values. None if the client did."""
 
 
