@@ -70,6 +70,11 @@ class FormatSection(Section):
         return self.registry_setting is not None
 
     @property
+    def is_wrapped(self) -> bool:
+        """Whether values are more than a schema's encoding: it begins after an id or a fingerprint."""
+        return self.has_envelopes
+
+    @property
     def gets_envelopes(self) -> bool:
         return False
 
@@ -223,6 +228,10 @@ class AvroFormat(FilesOrSubject):
             return None
         missing = " without `schema`" if self.wire_format == "single_object" else ""
         return f'wire_format = "{self.wire_format}"{missing}'
+
+    @property
+    def is_wrapped(self) -> bool:
+        return self.wire_format != "plain"
 
     def anchored(self, folder: Path) -> Self:
         older = tuple(folder / path for path in self.older_schemas)

@@ -44,15 +44,19 @@ def columns_of(struct: pa.StructType) -> list[pa.Field]:
 def misfits(sent: pa.Schema | pa.StructType, mapped: pa.StructType, path: str) -> Iterator[str]:
     """Describe each column that doesn't fit, in the words of `archiver schema diff`. Missing columns are null."""
     columns = {field.name: field for field in columns_of(mapped)}
+    seen: set[str] = set()
     for field in sent:
         column = columns.get(field.name)
         name = f"{path}.{field.name}"
-        if column is None:
+        if field.name in seen:
+            yield f"+ {name} is there twice"
+        elif column is None:
             near = get_close_matches(field.name, columns, n=3, cutoff=_LIKENESS)
             hint = f"; did you mean {' or '.join(near)}?" if near else ""
             yield f"+ {name} {_type_name(field.type)} is no column of the topic's schema{hint}"
         else:
             yield from _misfits(field.type, column.type, name, field_id_of(column))
+        seen.add(field.name)
 
 
 def _misfits(sent: pa.DataType, mapped: pa.DataType, path: str, field_id: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ from archiver.errors import BadBatch
 from archiver.flight.column_types import columns_of
 from archiver.flight.record_rows import check_schema, record_rows
 from archiver.flight.typed_rows import TypedRows
-from archiver.intake.batches import ROW_COLUMNS
+from archiver.intake.batches import ROW_COLUMNS, RowsVersion
 from archiver.intake.row_encoding import RowEncoding
 
 ShapeName: TypeAlias = Literal["records", "rows"]
@@ -30,7 +30,7 @@ class BatchShape(Protocol):
     def takes_dictionaries(self) -> bool: ...
 
     @property
-    def schema_version(self) -> int | None:
+    def schema_version(self) -> RowsVersion | None:
         """What encodes values. None if the client did."""
 
 
@@ -67,17 +67,13 @@ def _shape_of(schema: pa.Schema, encoding: RowEncoding, *, name: ShapeName | Non
 
 
 def _name_by(schema: pa.Schema, encoding: RowEncoding) -> ShapeName:
+    """Records if both shapes fit: the topic's schema may have got a column `value` since the client was written."""
     sent = set(schema.names)
     if not sent <= set(ROW_COLUMNS.names):
         return ROWS
-    if encoding.refusal is not None or not sent <= {field.name for field in columns_of(encoding.row.value.arrow_type)}:
-        return RECORDS
     try:
         check_schema(schema)
     except BadBatch:
-        return ROWS
-    raise BadBatch(
-        "the columns may be of records, or of the topic's schema: name the shape as the second part of the descriptor's"
-        f" path, {RECORDS} or {ROWS}",
-        columns=", ".join(schema.names)[:200],
-    )
+        are_columns = sent <= {field.name for field in columns_of(encoding.row.value.arrow_type)}
+        return ROWS if encoding.refusal is None and are_columns else RECORDS
+    return RECORDS

@@ -19,7 +19,7 @@ from archiver.flight.column_sizes import dictionary_bytes, element_count, null_b
 from archiver.flight.column_types import misfits
 from archiver.flight.read_back import first_difference
 from archiver.flight.record_rows import bytes_of, check_field, headers_of, times_of
-from archiver.intake.batches import ROW_COLUMNS
+from archiver.intake.batches import ROW_COLUMNS, RowsVersion
 from archiver.intake.row_encoding import RowEncoding
 from schema_mapping import names
 from schema_mapping.errors import KernelError, RowsTooLargeError
@@ -39,7 +39,7 @@ class TypedRows:
 
     def __init__(self, schema: pa.Schema, encoding: RowEncoding, *, most_bytes: int) -> None:
         self.encoding = encoding
-        self.schema_version = encoding.row.schema_version
+        self.schema_version = RowsVersion.of(encoding.row)
         self.takes_dictionaries = True
         self._most_bytes = most_bytes
         self._value, self._key = encoding.row.value, encoding.row.key

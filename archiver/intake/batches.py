@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
 
+from archiver.errors import BadLog
 from archiver.files.records import CONTENT_COLUMNS, LOG_COLUMNS, Batches, Records
+from schema_mapping.row import RowMapping
 
 ROW_COLUMNS: Final = pa.schema([field for field in CONTENT_COLUMNS if field.name != "offset"])
 """The columns of a batch in the log. Its rows are sorted by partition."""
+BATCHES: Final = ("batch", "rows")
+"""Kinds of a batch's entry. An archiver that can't read rows of an older schema refuses "rows"."""
 _SEQUENCES: Final = 1 << 31
 _EPOCHS: Final = 1 << 15
+_FINGERPRINT: Final = 32
 
 
 class BatchPart(NamedTuple):
@@ -27,12 +33,36 @@ class BatchPart(NamedTuple):
         return self.base_offset + self.rows
 
 
+class RowsVersion(NamedTuple):
+    """The schema version that encoded rows. A restored registry may give its number to another schema."""
+
+    number: int
+    fingerprint: str | None = None
+
+    @classmethod
+    def of(cls, row: RowMapping) -> Self:
+        text = f"{row.key.fingerprint} {row.value.fingerprint}"
+        return cls(row.schema_version, hashlib.sha256(text.encode()).hexdigest()[:_FINGERPRINT])
+
+
+def check_version(version: RowsVersion, row: RowMapping, *, topic: str) -> None:
+    """Raise BadLog if `row`, the registry's, isn't what encoded the rows."""
+    if version.fingerprint not in (None, RowsVersion.of(row).fingerprint):
+        raise BadLog(
+            "rows wait in the log that another schema encoded than the registry has under this number: its database was"
+            " restored from an older state. The rows stay in the log. Run `archiver registry rebuild`, or restore a"
+            " newer backup of its database",
+            topic=topic,
+            schema_version=version.number,
+        )
+
+
 class LoggedRecords(NamedTuple):
     """Records of a partition. Values that were sent as columns are read with `schema_version`."""
 
     partition: int
     records: Records
-    schema_version: int | None = None
+    schema_version: RowsVersion | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +89,7 @@ class IntakeBatch:
     digest: str
     body: bytes | memoryview
     principal: str = ""
-    schema_version: int | None = None
+    schema_version: RowsVersion | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +104,11 @@ class LoggedBatch:
     time_ms: int
     parts: tuple[BatchPart, ...]
     principal: str = ""
-    schema_version: int | None = None
+    schema_version: RowsVersion | None = None
+
+    @property
+    def kind(self) -> str:
+        return "batch" if self.schema_version is None else "rows"
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -86,7 +120,7 @@ class LoggedBatch:
             "time_ms": self.time_ms,
             "parts": self.parts,
             **({"principal": self.principal} if self.principal else {}),
-            **({} if self.schema_version is None else {"schema_version": self.schema_version}),
+            **_version_json(self.schema_version),
         }
 
     @classmethod
@@ -96,7 +130,7 @@ class LoggedBatch:
             **{name: value[name] for name in names},
             parts=tuple(BatchPart(*part) for part in value["parts"]),
             principal=value.get("principal", ""),
-            schema_version=value.get("schema_version"),
+            schema_version=_version_of(value),
         )
 
     def records(self, body: memoryview) -> dict[int, Records]:
@@ -143,3 +177,12 @@ class LoggedBatch:
             for field in LOG_COLUMNS
         ]
         return pa.RecordBatch.from_arrays(columns, schema=LOG_COLUMNS)
+
+
+def _version_json(version: RowsVersion | None) -> dict[str, Any]:
+    return {} if version is None else {"schema_version": version.number, "schema_fingerprint": version.fingerprint}
+
+
+def _version_of(value: Mapping[str, Any]) -> RowsVersion | None:
+    number = value.get("schema_version")
+    return None if number is None else RowsVersion(number, value.get("schema_fingerprint"))

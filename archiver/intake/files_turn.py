@@ -17,7 +17,7 @@ import pyarrow as pa
 from archiver.errors import BadLog, IntakeError
 from archiver.fault_points import IntakePoint, pass_point
 from archiver.files.records import Batches, Records
-from archiver.intake.batches import LoggedBatch, LoggedRecords
+from archiver.intake.batches import LoggedBatch, LoggedRecords, RowsVersion
 from archiver.intake.state import IntakeState
 from archiver.intake.topic_log import TopicLog
 from catalog.model import TranslatedRange
@@ -152,7 +152,8 @@ def rows_to_write(
     """Yield the rows from `ends` to `until`, several batches together. Raises BadLog for missing rows."""
     reached = dict(ends)
     waiting: dict[int, list[Records]] = defaultdict(list)
-    size, version = 0, None
+    size = 0
+    version: RowsVersion | None = None
     for batch, body in batches:
         if batch.schema_version != version:
             yield from _joined(waiting, version)
@@ -181,7 +182,7 @@ def rows_to_write(
     yield from _joined(waiting, version)
 
 
-def _joined(waiting: Mapping[int, Sequence[Records]], version: int | None) -> Iterator[LoggedRecords]:
+def _joined(waiting: Mapping[int, Sequence[Records]], version: RowsVersion | None) -> Iterator[LoggedRecords]:
     for partition, records in waiting.items():
         yield LoggedRecords(partition, join(records), version)
 

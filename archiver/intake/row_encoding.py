@@ -27,8 +27,8 @@ class RowEncoding:
         refusal = None
         if row.value_schema is None:
             refusal = "the topic's values have no schema"
-        elif any(part.has_envelopes and not part.gets_envelopes for part in (topic.key, topic.value)):
-            refusal = "the topic's keys or values begin with an id of the schema registry"
+        elif any(part.is_wrapped and not part.gets_envelopes for part in (topic.key, topic.value)):
+            refusal = "the topic's keys or values begin with an id of the schema registry, or a schema's fingerprint"
         elif topic.key_column is not None and not can_be_key(row.value.arrow_type, topic.key_column):
             refusal = f"the schema has no column {topic.key_column} of texts, bytes or whole numbers for the keys"
         return cls(row=row, key_column=topic.key_column, refusal=refusal)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archiver.errors import BadLog, IntakeError
-from archiver.intake.batches import LoggedBatch
+from archiver.intake.batches import BATCHES, LoggedBatch
 from archiver.intake.clients import Clients
 from archiver.intake.disk import Disk
 from archiver.intake.frames import Frame, frames_after, read_frame, read_frames
@@ -43,7 +43,7 @@ def find_salvage(disk: Disk, *, topic: str, wal_id: str, states: Iterable[Mappin
         if entry.head["kind"] == "header":
             state = _newer(state, entry.head["state"])
             continue
-        if entry.head["kind"] == "batch":
+        if entry.head["kind"] in BATCHES:
             for part in LoggedBatch.from_json(entry.head).parts:
                 ranges = parts.setdefault(part.partition, [])
                 if not ranges or part.base_offset >= ranges[-1].end:
@@ -61,7 +61,7 @@ def find_salvage(disk: Disk, *, topic: str, wal_id: str, states: Iterable[Mappin
 
 def salvaged_batches(disk: Disk, *, topic: str, wal_id: str) -> Iterator[tuple[LoggedBatch, memoryview]]:
     for entry in _frames(disk, topic, wal_id, {}):
-        if entry.head["kind"] == "batch":
+        if entry.head["kind"] in BATCHES:
             yield LoggedBatch.from_json(entry.head), entry.body
 
 

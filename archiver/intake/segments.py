@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from archiver.errors import BadLog
-from archiver.intake.batches import LoggedBatch
+from archiver.intake.batches import BATCHES, LoggedBatch
 from archiver.intake.disk import Disk, LogFile, disk_error
 from archiver.intake.frames import Frame, frame, frames_after, read_frame, read_frames
 from archiver.intake.state import IntakeState
@@ -152,7 +152,7 @@ def entries(data: bytes) -> Iterator[Frame]:
 def apply_entry(state: IntakeState, entry: Frame) -> LoggedBatch | None:
     """Raises ValueError for an unknown kind."""
     match entry.head["kind"]:
-        case "batch":
+        case kind if kind in BATCHES:
             batch = LoggedBatch.from_json(entry.head)
             state.add(batch)
             return batch

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from archiver.errors import BadBatch, BatchTooOld, ClientFenced, ClientTaken, IntakeEnded, IntakeError, IntakeFull
 from archiver.fault_points import IntakePoint, pass_point
-from archiver.intake.batches import Acknowledgement, IntakeBatch, LoggedBatch
+from archiver.intake.batches import BATCHES, Acknowledgement, IntakeBatch, LoggedBatch
 from archiver.intake.clients import ClientPosition
 from archiver.intake.disk import Disk, LogFile, disk_error
 from archiver.intake.frames import OVERHEAD, frame, read_frame, read_frames
@@ -193,7 +193,7 @@ class TopicLog:
             segments = [(segment.name, segment.size) for segment in self._segments if not segment.is_covered(ends)]
         for name, size in segments:
             for entry in entries(self._read(name, size)):
-                if entry.head["kind"] == "batch" and entry.head["sequence"] < durable:
+                if entry.head["kind"] in BATCHES and entry.head["sequence"] < durable:
                     batch = LoggedBatch.from_json(entry.head)
                     if any(part.end_offset > ends.get(part.partition, 0) for part in batch.parts):
                         yield batch, entry.body
@@ -275,7 +275,7 @@ class TopicLog:
 
     def _batch(self, batch: IntakeBatch) -> bytes:
         logged = self._state.place(batch, now_ms=self._clock())
-        entry = frame({**self._entry("batch"), **logged.to_json()}, batch.body)
+        entry = frame({**self._entry(logged.kind), **logged.to_json()}, batch.body)
         self._state.add(logged)
         with self._lock:
             self._segments[-1].add(logged)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +17,7 @@ from archiver.errors import IntakeEnded, TopicBusy
 from archiver.files.range_files import FileTarget
 from archiver.files.range_writer import RangeWriter
 from archiver.files.upload import Uploader
-from archiver.intake.batches import LoggedRecords
+from archiver.intake.batches import LoggedRecords, RowsVersion, check_version
 from archiver.intake.row_encoding import RowEncoding, check_key_column
 from archiver.intake.state import IntakeState, covered_state
 from archiver.kafka.leaders import TopicDescription
@@ -106,16 +106,14 @@ class TopicTable:
 
     def write(self, records: Iterable[LoggedRecords]) -> Sequence[TranslatedRange]:
         assert self._opened is not None
-        current = self._opened.topic.row.schema_version
-        targets = {current: self._target(current)}
+        targets: dict[RowsVersion | None, FileTarget] = {None: self._target(None)}
         room = self._config.archive.spool_size // (self._topic.partitions or 1)
-        writers: dict[int, tuple[int, RangeWriter]] = {}
+        writers: dict[int, tuple[RowsVersion | None, RangeWriter]] = {}
         with ExitStack() as closing:
             spool = closing.enter_context(TaskSpool(self._config.archive.spool))
-            uploader = closing.enter_context(Uploader(targets[current].objects, spool))
+            uploader = closing.enter_context(Uploader(targets[None].objects, spool))
             try:
-                for partition, group, encoded_with in records:
-                    version = current if encoded_with is None else encoded_with
+                for partition, group, version in records:
                     if version not in targets:
                         targets[version] = self._target(version)
                     former, writer = writers.get(partition, (None, None))
@@ -139,12 +137,16 @@ class TopicTable:
         if encoding != self.encoding:
             self.encoding = encoding
 
-    def _target(self, version: int) -> FileTarget:
-        """Values are read with the version that encoded them: plain Avro depends on it."""
+    def _target(self, version: RowsVersion | None) -> FileTarget:
+        """Values that were sent as columns are read with the version that encoded them: plain Avro depends on it."""
         assert self._opened is not None
         opened = self._opened.topic
-        if version != opened.row.schema_version:
-            opened = replace(opened, row=self._servers.registry.ledger.row_mapping(opened.topic, version))
+        if version is not None:
+            row = opened.row
+            if version.number != row.schema_version:
+                row = self._servers.registry.ledger.row_mapping(opened.topic, version.number)
+            opened = opened.for_rows(row)
+            check_version(version, row, topic=self._topic.name)
         memory = self._config.archive.partition_memory
         return file_target(opened, self._topic, format_=FORMATS.written, pending_bytes=memory)
 

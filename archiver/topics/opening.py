@@ -68,6 +68,10 @@ class OpenedTopic:
     def staged(self) -> StagedTopic:
         return StagedTopic(topic=self.topic, table=self.table, change=self.change, journal=self.journal)
 
+    def for_rows(self, row: RowMapping) -> Self:
+        """For values that `row` encoded: they have no envelope, and no header or later schema changes them."""
+        return replace(self, row=row, key_envelope=None, value_envelope=None, waiting_mapping=None)
+
     def knowing(self, schemas: Mapping[SchemaIdentity, bytes]) -> Self:
         key, value = (
             envelope and envelope.with_schemas(schemas) for envelope in (self.key_envelope, self.value_envelope)

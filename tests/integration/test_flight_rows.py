@@ -20,6 +20,7 @@ from archiver.upkeep.rebuild.job import Rebuild
 from tests.support.archive.readers import Seen, from_archive, seen_from
 from tests.support.archive.three_engines import rows_of_pyiceberg, rows_of_spark
 from tests.support.clients.flight_client import flight_process, put
+from tests.support.schemas.fake_registry import fake_registry
 from tests.support.schemas.proto_text import descriptor_of
 from tests.support.schemas.strategies_avro import written
 from tests.support.schemas.upb_judge import message_class
@@ -173,6 +174,28 @@ def test_waiting_rows_survive_a_kill_and_a_new_schema(stack: Stack, tmp_path: Pa
     expected += [written(WIDER, row) for row in (*wider, *(row | {"room": None} for row in ROWS[20:40]))]
     assert sorted(record.value for record in from_archive(config, topic, PARTITIONS)) == sorted(expected)
     assert values_of_table(stack, config, topic) == sorted(map(canonical, (*ROWS[:40], *wider)))
+
+
+def test_coerced_rows_depend_on_no_registry(stack: Stack) -> None:
+    """A client's header names no schema of a row. The message has another name when the rows are written."""
+    topic = unique("sensors")
+    value = {"format": "protobuf", "wire_format": "confluent", "coerce": True}
+    config = config_of(stack, topic, value=value, **WAITS)
+    headers = [{"key": "__value_schema_id", "value": b"\0\0\0\0\x09"}]
+    sent = [row | {"__headers__": headers} for row in ROWS[:20]]
+    with fake_registry() as registry:
+        registry.register(f"{topic}-value", PROTO)
+        config.write_text(f'{config.read_text()}\n[schema_registry]\nurl = "{registry.url}"\n')
+        with flight_process(config) as server:
+            send(server.address, topic, batches(sent))
+            server.process.kill()
+            server.process.wait(60)
+        registry.register(f"{topic}-value", PROTO.replace("message M", "message N"))
+        with flight_process(config) as server:
+            send(server.address, topic, batches(sent, first=1))
+    assert [record.value for record in from_archive(config, topic, PARTITIONS)] == 2 * [*map(protobuf_value, ROWS[:20])]
+    columns = [canonical({"temperature": 0.0, **{k: v for k, v in row.items() if v is not None}}) for row in ROWS[:20]]
+    assert values_of_table(stack, config, topic) == sorted(2 * columns)
 
 
 @pytest.mark.parametrize("fault", ["wal_appended:kill@2", "files_staged:kill"])

@@ -230,13 +230,13 @@ def test_the_path_names_the_shape() -> None:
     with served(FakeTopic(encoding=texts)) as server:
         assert put_rows(server, 0, ("sensors", "rows"), value=["a"])
         assert put_rows(server, 1, ("sensors", "records"), value=["a"])
+        assert put_rows(server, 2, ("sensors",), value=["a"])
         for path, message in (
-            (["sensors"], "name the shape as the second part of the descriptor's path"),
             (["sensors", "tables"], "the descriptor's path is the topic, and if needed records or rows"),
             (["sensors", "rows", "rows"], "the descriptor's path is the topic, and if needed records or rows"),
         ):
             with pytest.raises(pa.ArrowInvalid, match=message):
-                put_rows(server, 2, path, value=["a"])
+                put_rows(server, 3, path, value=["a"])
 
 
 def test_dictionaries_are_plain_columns() -> None:

@@ -12,10 +12,12 @@ from archiver.flight.record_rows import check_schema
 from archiver.flight.shapes import RECORDS, ROWS, ShapeName, shape_of
 from archiver.flight.typed_rows import TypedRows
 from archiver.intake.row_encoding import RowEncoding
-from tests.support.intake.encodings import MOST_BYTES, RAW, encoding_of, json_schema
+from tests.support.intake.encodings import MOST_BYTES, RAW, avro, encoding_of, json_schema
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 TEXTS = encoding_of(json_schema(value={"type": "string"}, key={"type": "string"}))
+MEASURED = encoding_of(avro(device="string", value="double", timestamp="long"))
+BYTES = encoding_of(avro(value="bytes"))
 NUMBERS = encoding_of(json_schema(value={"type": "number"}))
 
 
@@ -25,6 +27,9 @@ NUMBERS = encoding_of(json_schema(value={"type": "number"}))
         ({"value": pa.binary()}, RAW, None, False),
         ({"value": pa.binary(), "key": pa.string()}, NUMBERS, None, False),
         ({"value": pa.float64()}, NUMBERS, None, True),
+        ({"value": pa.binary(), "timestamp": pa.timestamp("ms")}, MEASURED, None, False),
+        ({"value": pa.binary()}, BYTES, None, False),
+        ({"value": pa.string()}, TEXTS, None, False),
         ({"value": pa.string()}, TEXTS, RECORDS, False),
         ({"value": pa.string()}, TEXTS, ROWS, True),
         ({"key": pa.string()}, TEXTS, None, True),
@@ -36,11 +41,6 @@ def test_the_columns_choose_the_shape(
 ) -> None:
     shape = shape_of(pa.schema(schema), encoding, name=name, most_bytes=MOST_BYTES)
     assert isinstance(shape, TypedRows) is is_rows
-
-
-def test_columns_of_both_shapes_need_a_name() -> None:
-    with pytest.raises(BadBatch, match="name the shape as the second part of the descriptor's path, records or rows"):
-        shape_of(pa.schema({"value": pa.string()}), TEXTS, name=None, most_bytes=MOST_BYTES)
 
 
 def test_two_columns_of_one_name_are_refused() -> None:

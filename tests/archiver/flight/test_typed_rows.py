@@ -268,6 +268,17 @@ def test_required_fields_of_protobuf_are_not_null() -> None:
             values_of(pa.record_batch(columns), encoding)
 
 
+def test_members_of_one_name_are_refused() -> None:
+    twice = pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"])
+    encoding = encoding_of(
+        compile_text("message M { Inner i = 1; repeated Inner l = 2; message Inner { int64 a = 1; } }")
+    )
+    lists = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), twice)
+    for column, name in ({"i": twice}, "val.i.a"), ({"l": lists}, "val.l.element.a"):
+        with pytest.raises(RowsRefused, match=rf"\+ {name} is there twice"):
+            records_of(pa.record_batch(column), encoding)
+
+
 def test_json_has_no_infinite_numbers() -> None:
     encoding = encoding_of(json_schema(x={"type": "number"}))
     with pytest.raises(BadBatch, match=r"a number that JSON can't have.*row=20000, column='x'"):

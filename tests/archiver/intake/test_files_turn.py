@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from archiver.errors import BadLog, IntakeError
-from archiver.intake.batches import LoggedRecords
+from archiver.intake.batches import LoggedRecords, RowsVersion
 from archiver.intake.files_turn import check_covered, write_turn
 from archiver.intake.topic_log import LogLimits
 from catalog.model import TranslatedRange
@@ -56,14 +56,15 @@ class VersionedArchive(MemoryArchive):
 def test_rows_are_written_with_the_schema_that_encoded_them() -> None:
     disk = LossyDisk()
     log, archive = opened_log(disk), VersionedArchive()
-    for number, version in enumerate((None, 3, 3, 4)):
+    versions = (None, RowsVersion(3, "a"), RowsVersion(3, "a"), RowsVersion(3, "b"))
+    for number, version in enumerate(versions):
         batch = batch_of("a", number, {0: [b"x"], 1: [b"y", b"z"]})
         log.append([replace(batch, schema_version=version)])
     log.close()
     write_turn(opened_log(disk), archive, topic="t")
     assert archive.versions == [
         (partition, version, rows * batches)
-        for version, batches in ((None, 1), (3, 2), (4, 1))
+        for version, batches in ((None, 1), (RowsVersion(3, "a"), 2), (RowsVersion(3, "b"), 1))
         for partition, rows in ((0, 1), (1, 2))
     ]
 

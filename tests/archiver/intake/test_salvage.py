@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from archiver.errors import BadLog
-from archiver.intake.batches import BatchPart
+from archiver.intake.batches import BatchPart, RowsVersion
 from archiver.intake.frames import frame, read_frame
 from archiver.intake.salvage import Salvage, find_salvage, salvaged_batches
 from archiver.intake.topic_log import LogLimits
@@ -23,7 +24,8 @@ COUNT = 6
 def filled(disk: LossyDisk, *, limits: LogLimits = LIMITS) -> str:
     log = opened_log(disk, limits=limits)
     for number in range(COUNT):
-        log.append([batch_of("a", number, {0: [b"%d" % number * 1000]})])
+        version = RowsVersion(1, "f") if number % 2 else None
+        log.append([replace(batch_of("a", number, {0: [b"%d" % number * 1000]}), schema_version=version)])
     log.close()
     return survey_of(disk).log_id.wal_id
 

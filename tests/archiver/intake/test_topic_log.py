@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from archiver.errors import BadBatch, BatchGap, BatchTooOld, ClientFenced, ClientTaken, IntakeEnded, IntakeFull
-from archiver.intake.batches import Acknowledgement, BatchPart
+from archiver.intake.batches import Acknowledgement, BatchPart, RowsVersion
 from archiver.intake.clients import KEPT_ANSWERS, KEPT_PARTS, ClientPosition
+from archiver.intake.segments import entries
 from archiver.intake.topic_log import LogLimits, Outcome, TopicLog
 from tests.support.intake.batches import batch_of
 from tests.support.intake.logs import opened_log
@@ -28,6 +29,19 @@ def test_a_repeated_batch_has_the_same_offsets() -> None:
     assert append(log, 1) == Acknowledgement(1, (BatchPart(0, 2, 1),))
     assert append(log, 0, [b"x", b"y"]) == first
     assert log.next_offsets == {0: 3}
+
+
+def test_rows_of_columns_have_a_kind_in_the_log() -> None:
+    """Archivers that know batches alone would read the rows with the newest schema."""
+    disk = LossyDisk()
+    log = opened_log(disk)
+    batch = batch_of("a", 0, {0: [b"x"]})
+    version = RowsVersion(3, "f")
+    log.append([batch, replace(batch, batch_id=1, schema_version=version)])
+    (name,) = (name for name in disk.names() if name.endswith(".wal"))
+    heads = [entry.head for entry in entries(disk.read(name))]
+    assert [head["kind"] for head in heads] == ["batch", "rows"]
+    assert [logged.schema_version for logged, _ in log.batches({})] == [None, version]
 
 
 def test_a_gap_names_the_expected_batch() -> None:
