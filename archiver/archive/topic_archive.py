@@ -58,7 +58,7 @@ VALUES_WITHIN: Final = 5.0
 """Seconds in which the registry has to answer for values of files. Without its answer, files are opened."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RegistrySources:
     """Reads of the registry, by the ids of cluster and table.
 
@@ -313,7 +313,7 @@ def open_archive(
             return IndexState(files={}) if row is None else reader.index.state(row, mappings, paths)
 
     coercion = Coercion.of_topic(config.topic(topic)) if coerces else NO_COERCION
-    sources = RegistrySources(registry, ledger, values, metadata)
+    sources = RegistrySources(mappings=registry, ledger=ledger, values=values, metadata=metadata)
     if config.index.location is not None:
         sources = replace(sources, index=index, runs=ObjectStore.of(config.catalog, attempts=1))
     spool = config.archive.spool

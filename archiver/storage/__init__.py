@@ -9,6 +9,7 @@ __all__ = [
     "journal_memory",
     "journal_sums",
     "journal_survey",
+    "metadata_folder",
     "metered",
     "objects",
     "postings",

@@ -99,9 +99,8 @@ class Lake:
         return f"kafka.{topic}"
 
     def archive(self, registry: Any = None, ledger: Any = None, **options: Any) -> TopicArchive:
-        return TopicArchive(
-            TOPIC.topic, self, registry=RegistrySources(registry, ledger, self.absent, self._entries), **options
-        )
+        sources = RegistrySources(mappings=registry, ledger=ledger, values=self.absent, metadata=self._entries)
+        return TopicArchive(TOPIC.topic, self, registry=sources, **options)
 
     def _entries(self, _cluster: str, _uuid: UUID, names: Collection[str]) -> list[MetadataEntry]:
         return [entry for entry in self.entries if entry.name in names]

@@ -193,7 +193,9 @@ class LakeIndex:
     def archive(
         self, *, registry: Any = None, ledger: Callable[..., LedgerState] | None = None, bounded: Any = None
     ) -> TopicArchive:
-        sources = RegistrySources(registry, ledger, self.lake.absent, self._state, self.store.objects)
+        sources = RegistrySources(
+            mappings=registry, ledger=ledger, values=self.lake.absent, index=self._state, runs=self.store.objects
+        )
         return TopicArchive(TOPIC.topic, self.lake, registry=sources, bounded=bounded)
 
     def _state(self, _cluster_id: str, _uuid: Any, mappings: Mapping[str, str], paths: Sequence[str]) -> IndexState:
