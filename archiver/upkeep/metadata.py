@@ -24,7 +24,7 @@ from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
-from catalog.errors import MetadataRefused
+from catalog.errors import RegistryError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import file_name, new_id
@@ -143,13 +143,17 @@ class MetadataKeeper:
         trail.record(act_of(entries, "set" if entries[0].value is not None else "delete"))
         try:
             registry.metadata.publish(archived.topic, entries, None if folder is None else folder.write)
-        except (MetadataRefused, StorageError):
+        except (RegistryError, StorageError):
+            # If only the answer of the registry was lost, the entries are current.
+            landed = {entry.id for entry in registry.metadata.load(archived.topic)}
+            withdrawn = tuple(entry for entry in entries if entry.id not in landed)
             with suppress(StorageError):  # objects that stay have their rows, so an erasure deletes them
                 if folder is not None:
-                    for entry in entries:
+                    for entry in withdrawn:
                         folder.delete(entry.id)
-                registry.metadata.forget(archived.topic, [entry.id for entry in entries])
-            trail.record(act_of(entries, "withdraw"))
+                registry.metadata.forget(archived.topic, [entry.id for entry in withdrawn])
+            if withdrawn:
+                trail.record(act_of(withdrawn, "withdraw"))
             raise
         return Changed(entries=entries, is_journaled=folder is not None)
 

@@ -66,7 +66,11 @@ def _check(connection: Connection, topic: TopicRow, count: int) -> None:
             topic=topic.topic,
             erasures=searching,
         )
-    row = connection.execute("SELECT count(*) FROM record_metadata WHERE topic_id = %s", (topic.id,)).fetchone()
+    row = connection.execute(
+        "SELECT count(*) FROM record_metadata WHERE topic_id = %s"
+        " AND (state = 'current' OR set_at > clock_timestamp() - interval '1 hour')",  # older ones are of killed runs
+        (topic.id,),
+    ).fetchone()
     if row is not None and row[0] + count > MOST_ENTRIES:
         raise MetadataRefused(
             "the topic would have too much metadata, with its history: give one entry to a range of offsets instead"
@@ -129,6 +133,7 @@ def settle(connection: Connection, topic: TopicRow) -> None:
 
 def doom_pending(connection: Connection, topic: TopicRow) -> None:
     """Refuse entries that aren't published yet, after each `publish` that has begun."""
+    connection.execute("SET LOCAL lock_timeout = 0")  # `publish` may write thousands of objects
     connection.execute(
         "UPDATE record_metadata SET state = 'doomed' WHERE topic_id = %s AND state = 'pending'", (topic.id,)
     )
@@ -141,7 +146,7 @@ def restore(
     folder: str,
     present: Callable[[], Collection[str]],
 ) -> int:
-    """Add entries that the registry lacks, and return their number.
+    """Add entries that the registry lacks, and return their number. Pending entries become current.
 
     `present` gives the objects in the folder: an erasure may have deleted some since `entries` were read.
     """
@@ -153,7 +158,8 @@ def restore(
     before = ids(connection, topic)
     remaining = present()
     kept = [entry for entry in entries if entry.id in remaining]
-    _insert(connection, topic, kept, f"UPDATE SET {_WITH_FOLDER}", state="current", folder=folder)
+    again = "state = CASE record_metadata.state WHEN 'pending' THEN 'current' ELSE record_metadata.state END"
+    _insert(connection, topic, kept, f"UPDATE SET {_WITH_FOLDER}, {again}", state="current", folder=folder)
     return sum(entry.id not in before for entry in kept)
 
 
@@ -191,6 +197,8 @@ def doomed(connection: Connection, topic: TopicRow) -> Mapping[str, Sequence[str
 
 
 def forget(connection: Connection, topic: TopicRow, ids: Collection[str]) -> None:
+    """Delete rows. A `restore` that listed their objects before meets them doomed."""
+    topics.lock(connection, topic)
     connection.execute("DELETE FROM record_metadata WHERE topic_id = %s AND id = ANY(%s)", (topic.id, list(ids)))
 
 
@@ -242,10 +250,10 @@ class RecordMetadata(RecordMetadataReader):
     add = in_transaction(add)
     publish = in_transaction(publish)
     settle = in_transaction(settle)
-    doom_pending = in_statements(doom_pending)
+    doom_pending = in_transaction(doom_pending)
     doom_ids = in_transaction(doom_ids)
     ids = in_statements(ids)
     restore = in_transaction(restore)
     doom = in_transaction(doom)
     doomed = in_statements(doomed)
-    forget = in_statements(forget)
+    forget = in_transaction(forget)

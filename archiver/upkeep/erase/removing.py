@@ -71,6 +71,7 @@ def erase_rows(
         details = {**value, UNJUDGED: unjudged} if unjudged else value
         if results:
             refuse_unerasable(work.catalog.reload(work.table))
+            _refuse_held(work, spans, recalls=True)  # while somebody consented; an open erasure refuses metadata
             work.registry.erasures.begin(work.topic, erasure, dict(details))
         metadata = entries_of(work, settled=True)
         if not keys_of(metadata) <= removal.keys:
