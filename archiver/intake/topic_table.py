@@ -106,23 +106,24 @@ class TopicTable:
 
     def write(self, records: Iterable[LoggedRecords]) -> Sequence[TranslatedRange]:
         assert self._opened is not None
-        targets: dict[RowsVersion | None, FileTarget] = {None: self._target(None)}
+        of_records = self._target(None)
+        targets: dict[RowsVersion | None, FileTarget] = {None: of_records}
         room = self._config.archive.spool_size // (self._topic.partitions or 1)
-        writers: dict[int, tuple[RowsVersion | None, RangeWriter]] = {}
+        writers: dict[int, tuple[FileTarget, RangeWriter]] = {}
         with ExitStack() as closing:
             spool = closing.enter_context(TaskSpool(self._config.archive.spool))
-            uploader = closing.enter_context(Uploader(targets[None].objects, spool))
+            uploader = closing.enter_context(Uploader(of_records.objects, spool))
             try:
                 for partition, group, version in records:
                     if version not in targets:
-                        targets[version] = self._target(version)
+                        targets[version] = self._target(version, of_records)
+                    target = targets[version]
                     former, writer = writers.get(partition, (None, None))
-                    if writer is None or version != former:
+                    if writer is None or target is not former:
                         if writer is not None:
                             writer.end()
-                        target = targets[version]
                         writer = RangeWriter(target, spool, uploader, partition=partition, spool_bytes=room)
-                        writers[partition] = version, writer
+                        writers[partition] = target, writer
                     writer.write(group)
                 for _, writer in writers.values():
                     writer.end()
@@ -137,16 +138,21 @@ class TopicTable:
         if encoding != self.encoding:
             self.encoding = encoding
 
-    def _target(self, version: RowsVersion | None) -> FileTarget:
-        """Values that were sent as columns are read with the version that encoded them: plain Avro depends on it."""
+    def _target(self, version: RowsVersion | None, of_records: FileTarget | None = None) -> FileTarget:
+        """Values that were sent as columns are read with the version that encoded them: plain Avro depends on it.
+
+        If records are read the same way, both share `of_records`, and so files.
+        """
         assert self._opened is not None
         opened = self._opened.topic
         if version is not None:
             row = opened.row
             if version.number != row.schema_version:
                 row = self._servers.registry.ledger.row_mapping(opened.topic, version.number)
-            opened = opened.for_rows(row)
             check_version(version, row, topic=self._topic.name)
+            if of_records is not None and opened.for_rows(row) == opened:
+                return of_records
+            opened = opened.for_rows(row)
         memory = self._config.archive.partition_memory
         return file_target(opened, self._topic, format_=FORMATS.written, pending_bytes=memory)
 

@@ -198,6 +198,20 @@ def test_coerced_rows_depend_on_no_registry(stack: Stack) -> None:
     assert values_of_table(stack, config, topic) == sorted(2 * columns)
 
 
+def test_rows_and_records_share_files(stack: Stack, tmp_path: Path) -> None:
+    topic = unique("sensors")
+    config = config_of(stack, topic, key="device", value=format_in(tmp_path, "json"), **WAITS | {"partitions": 1})
+    with flight_process(config) as server:
+        for number in range(4):
+            rows = ROWS[10 * number :][:10]
+            send(server.address, topic, batches(rows, first=number))
+            records = pa.record_batch({"key": [row["device"] for row in rows], "value": list(map(json_value, rows))})
+            sent = [({"client": "records", "batch_id": number}, records)]
+            put(server.address, topic, sent, schema=records.schema)
+    table = stack.catalog().load_table(load_config(config).topic(topic).table)
+    assert table.inspect.files()["record_count"].to_pylist() == [80]
+
+
 @pytest.mark.parametrize("fault", ["wal_appended:kill@2", "files_staged:kill"])
 def test_kill_keeps_each_row_once(stack: Stack, fault: str, tmp_path: Path) -> None:
     topic = unique("sensors")
