@@ -17,17 +17,17 @@ from archiver.upkeep.rebuild.job import Rebuild
 from catalog.errors import RegistryError
 from catalog.registry import Registry
 from tests.support.archive.job_runs import archive_once
-from tests.support.archive.metadata_entries import entry_of
+from tests.support.archive.metadata_entries import WAITS, entry_of
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
-WAITS = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 ENDED = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
     " WHERE datname = current_database() AND state = 'idle in transaction' AND query = 'SELECT 1'"
 )
-"""Ends sessions between two objects of a `set`."""
+"""Ends sessions between the objects that a `set` writes."""
 
 
 @pytest.fixture
@@ -57,8 +57,7 @@ def test_a_set_whose_session_ends_leaves_no_object(config: Config, topic: str, a
     keeper, keys = MetadataKeeper(config), tuple(b"k%d" % number for number in range(500))
     with ThreadPoolExecutor(1) as beside:
         running = beside.submit(keeper.set, topic, NamedTargets(keys=keys), {"case": "1"})
-        while not running.done() and not admin.execute(ENDED).fetchall():
-            pass
+        eventually(lambda: running.done() or admin.execute(ENDED).fetchall(), every=0)
         with pytest.raises(RegistryError):
             running.result()
     assert journaled(config) == 0
@@ -86,8 +85,7 @@ def test_an_erasure_forgets_after_a_rebuild_that_restores(
 
             def present() -> frozenset[str]:
                 forgets.append(beside.submit(other.metadata.forget, row, [erased.id]))
-                while not forgets[0].done() and not admin.execute(WAITS).fetchall():
-                    pass
+                eventually(lambda: forgets[0].done() or admin.execute(WAITS).fetchall())
                 return frozenset({erased.id})
 
             registry.metadata.restore(row, [erased], "file:///none", present)

@@ -1,4 +1,4 @@
-"""Metadata of records as it would be set, with rising times."""
+"""Metadata of records as it would be set, with rising times, and what waits for it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from catalog.record_metadata import MetadataEntry, MetadataTarget, OfKey
 
+WAITS = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
+"""Statements that wait for a lock."""
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
