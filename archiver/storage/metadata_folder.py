@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
@@ -15,6 +15,8 @@ from catalog.iceberg.deletion_gate import OwnFolder
 from catalog.journal_entries import check_format
 from catalog.record_metadata import MetadataEntry
 
+AT_ONCE: Final = READERS
+"""The objects that threads write, read or delete at once."""
 _EXTENSION: Final = ".json"
 
 
@@ -25,8 +27,10 @@ class MetadataFolder:
     path: str
     objects: ObjectStore
 
-    def write(self, entry: MetadataEntry) -> None:
-        self.objects.write(self._path(entry.id), json.dumps(entry.to_json(), ensure_ascii=False).encode())
+    def write(self, entries: Sequence[MetadataEntry]) -> None:
+        """Write entries. After an error none is still being written."""
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="metadata") as pool:
+            list(pool.map(self._write, entries))  # raises the first error
 
     def ids(self) -> frozenset[str]:
         names = (listed.name for listed in self.objects.list(self.path))
@@ -34,11 +38,14 @@ class MetadataFolder:
 
     def read(self, ids: Collection[str]) -> tuple[MetadataEntry, ...]:
         """Read entries. Deleted ones are left out."""
-        with ThreadPoolExecutor(READERS, thread_name_prefix="metadata") as pool:
+        with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="metadata") as pool:
             return tuple(entry for entry in pool.map(self._entry, sorted(ids)) if entry is not None)
 
     def delete(self, entry_id: str) -> None:
         self.objects.delete(self._path(entry_id), OwnFolder(self.path))
+
+    def _write(self, entry: MetadataEntry) -> None:
+        self.objects.write(self._path(entry.id), json.dumps(entry.to_json(), ensure_ascii=False).encode())
 
     def _entry(self, entry_id: str) -> MetadataEntry | None:
         path = self._path(entry_id)

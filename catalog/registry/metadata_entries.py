@@ -17,6 +17,7 @@ from catalog.registry import erased_offsets, topics
 from catalog.registry.parts import Part, in_statements, in_transaction
 from catalog.registry.postgres import Connection
 
+_WRITTEN_AT_ONCE: Final = 64
 _COLUMNS: Final = "id, key, partition, start_offset, end_offset, name, value, set_at, sequence, author, salt"
 _INSERT: Final = (
     f"INSERT INTO record_metadata (topic_id, state, folders, {_COLUMNS})"  # noqa: S608 - names of columns
@@ -102,9 +103,9 @@ def publish(
     connection: Connection,
     topic: TopicRow,
     entries: Sequence[MetadataEntry],
-    write: Callable[[MetadataEntry], None] | None,
+    write: Callable[[Sequence[MetadataEntry]], None] | None,
 ) -> None:
-    """Make pending entries current, after `write` wrote the object of each.
+    """Make pending entries current, after `write` wrote their objects, some at a time.
 
     Raises MetadataRefused, before any object is written, if an erasure began since they were added. A later
     erasure waits.
@@ -120,8 +121,8 @@ def publish(
             "an erasure of the topic began in the same moment: run the command again", topic=topic.topic
         )
     if write is not None:
-        for entry in entries:
-            write(entry)
+        for start in range(0, len(entries), _WRITTEN_AT_ONCE):
+            write(entries[start : start + _WRITTEN_AT_ONCE])
             connection.execute("SELECT 1")  # Postgres ends idle transactions, and so the lock
     connection.execute("UPDATE record_metadata SET state = 'current' WHERE id = ANY(%s)", (ids,))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -35,11 +35,12 @@ from catalog.record_metadata import MetadataEntry
 from catalog.registry import Registry
 from tests.support.archive.forgotten import NAME, acts, objects_with_her, registry_with_her
 from tests.support.archive.job_runs import archive_once, without_registry
-from tests.support.archive.metadata_entries import entry_of
+from tests.support.archive.metadata_entries import WAITS, entry_of
 from tests.support.archive.regrouping import Workshop
 from tests.support.catalog.foreign_writes import table_of, tag
 from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
+from tests.support.timing.eventually import eventually
 
 pytestmark = pytest.mark.integration
 
@@ -261,7 +262,7 @@ def test_a_lost_registry_gets_metadata_from_the_journal(stack: Stack) -> None:
     assert Rebuild(load_config(lost), [topic]).run()[0].metadata == 0
 
 
-def test_the_number_of_entries_is_limited(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_entries_is_limited(stack: Stack) -> None:
     config, topic = archived(stack)
     keeper = MetadataKeeper(load_config(config))
     keys = tuple(b"%d" % number for number in range(2_500))
@@ -290,7 +291,7 @@ class SetInTheMiddle:
         entry = entry_of(NAME, "case", NAME.decode())
         self.entries = self.registry.metadata.add(self.topic, [entry], self.folder.path)
 
-    def publish(self, write: Callable[[MetadataEntry], None]) -> None:
+    def publish(self, write: Callable[[Sequence[MetadataEntry]], None]) -> None:
         self.registry.metadata.publish(self.topic, self.entries, write)
 
 
@@ -317,8 +318,8 @@ def test_an_erasure_takes_the_object_of_a_killed_set(stack: Stack) -> None:
         running = SetInTheMiddle(config, topic, registry)
         running.begin()
 
-        def killed(entry: MetadataEntry) -> None:
-            running.folder.write(entry)
+        def killed(written: Sequence[MetadataEntry]) -> None:
+            running.folder.write(written)
             raise InjectedFault("killed")
 
         with pytest.raises(InjectedFault):
@@ -340,12 +341,11 @@ def test_an_erasure_waits_for_a_set_that_writes(stack: Stack) -> None:
         running.begin()
         erasures = []
 
-        def write(entry: MetadataEntry) -> None:
+        def write(written: Sequence[MetadataEntry]) -> None:
             erasures.append(beside.submit(erase, config, topic, HERS))
-            waits = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-            while not watcher.execute(waits).fetchall():
-                assert not erasures[0].done()
-            running.folder.write(entry)
+            eventually(lambda: erasures[0].done() or watcher.execute(WAITS).fetchall())
+            assert not erasures[0].done()
+            running.folder.write(written)
 
         running.publish(write)
         assert erasures[0].result().succeeded

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Self, assert_never
 
 from archiver.errors import StorageError
 from archiver.records.metadata_terms import names_key
 from archiver.records.where_syntax import Condition as RecordCondition
-from archiver.storage.metadata_folder import MetadataFolder
+from archiver.storage.metadata_folder import AT_ONCE, MetadataFolder
 from archiver.storage.objects import ObjectStore
 from archiver.upkeep.erase.copies import Spans
 from archiver.upkeep.erase.spans import Span, joined_spans
@@ -58,13 +59,10 @@ def entries_of(work: TopicErasure, *, settled: bool = False) -> tuple[MetadataEn
     if settled:
         metadata.settle(work.topic)
         metadata.doom_pending(work.topic)
-    objects: frozenset[str] = (
-        frozenset() if folder is None else folder.ids()
-    )  # before the rows: each object has been added there
-    entries = metadata.load(work.topic)
     if folder is None:
-        return entries
-    return (*entries, *folder.read(objects - metadata.ids(work.topic)))
+        return metadata.load(work.topic)
+    objects = folder.ids()  # before the rows, which are added first
+    return (*metadata.load(work.topic), *folder.read(objects - metadata.ids(work.topic)))
 
 
 def keys_of(entries: Iterable[MetadataEntry]) -> frozenset[bytes]:
@@ -97,19 +95,19 @@ def _delete_doomed(work: TopicErasure) -> dict[str, StorageError]:
     doomed = work.registry.metadata.doomed(work.topic)
     if not doomed:
         return {}
-    failures: dict[str, StorageError] = {}
-    gone: list[str] = []
     current = work.journal.metadata
     objects = ObjectStore.of({**work.config.catalog, **work.config.archive.journal_properties})
-    for entry_id, paths in doomed.items():
+
+    def failure(entry_id: str, paths: Sequence[str]) -> tuple[str, StorageError] | None:
         folders = [MetadataFolder(path=path, objects=objects) for path in paths if not current or path != current.path]
         for folder in (*folders, *([current] if current else ())):
             try:
                 folder.delete(entry_id)
             except StorageError as error:
-                failures[f"{folder.path}/{entry_id}"] = error
-                break
-        else:
-            gone.append(entry_id)
-    work.registry.metadata.forget(work.topic, gone)
-    return failures
+                return f"{folder.path}/{entry_id}", error
+        return None
+
+    with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="metadata") as pool:
+        failures = dict(zip(doomed, pool.map(failure, doomed, doomed.values()), strict=True))
+    work.registry.metadata.forget(work.topic, [entry_id for entry_id, failed in failures.items() if failed is None])
+    return dict(failed for failed in failures.values() if failed is not None)

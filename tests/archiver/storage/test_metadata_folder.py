@@ -20,8 +20,7 @@ ENTRIES = (entry_of(b"jane", "case", "12", seconds=1), entry_of(OfOffsets(0, 1, 
 @pytest.fixture
 def folder(tmp_path: Path) -> MetadataFolder:
     folder = MetadataFolder(path=(tmp_path / "metadata").as_uri(), objects=ObjectStore())
-    for entry in ENTRIES:
-        folder.write(entry)
+    folder.write(ENTRIES)
     return folder
 
 

@@ -87,8 +87,7 @@ def work_of(folder: MetadataFolder | None, rows: RowsInMemory, erased: dict[int,
 
 def test_entries_of_a_restored_database_come_from_the_journal(tmp_path: Path) -> None:
     folder = MetadataFolder(path=tmp_path.as_uri(), objects=ObjectStore())
-    for entry in ENTRIES:
-        folder.write(entry)
+    folder.write(ENTRIES)
     rows = RowsInMemory(JOHN)
     work = work_of(folder, rows, {0: [(4, 5)]})
     assert {entry.id for entry in entries_of(work)} == {entry.id for entry in ENTRIES}
@@ -100,8 +99,7 @@ def test_entries_of_a_restored_database_come_from_the_journal(tmp_path: Path) ->
 
 def test_a_denied_deletion_keeps_the_entry_doomed(tmp_path: Path) -> None:
     denying = Denying(path=tmp_path.as_uri(), objects=ObjectStore())
-    for entry in ENTRIES:
-        denying.write(entry)
+    denying.write(ENTRIES)
     rows = RowsInMemory(*ENTRIES)
     failures = erase_metadata(work_of(denying, rows, {0: [(0, 1)]}), {})
     assert [type(error) for error in failures.values()] == [StorageDenied]
@@ -114,7 +112,7 @@ def test_a_denied_deletion_keeps_the_entry_doomed(tmp_path: Path) -> None:
 def test_former_folders_are_erased(tmp_path: Path) -> None:
     """Also without a journal now. A failure keeps the entry doomed."""
     former = MetadataFolder(path=(tmp_path / "former").as_uri(), objects=ObjectStore())
-    former.write(LOW)
+    former.write([LOW])
     rows = RowsInMemory(LOW)
     denied = tmp_path / "denied"
     (denied / f"{LOW.id}.json").mkdir(parents=True)  # deletions of files fail here
