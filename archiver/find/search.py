@@ -119,20 +119,25 @@ class Search:
             files.close()
 
     def count(self) -> int:
-        """Count matches by the condition's columns alone. Raises as iterating does."""
+        """Count matches as `matches` does."""
+        return sum(map(len, self.matches()))
+
+    def matches(self) -> Iterator[BlockMatches]:
+        """Yield matches by the condition's columns alone, in no order. Raises as iterating does."""
         files = FileCache(most=OPEN_FILES)
         pool = ThreadPoolExecutor(self.parallel, thread_name_prefix="find")
         try:
             total = 0
             for done, (number, _, units) in enumerate(self._opened(files), start=1):
-                answers = pool.map(lambda unit: self._work(unit, files), units)
-                total += sum(len(answer) for answer in answers)
+                for answer in pool.map(lambda unit: self._work(unit, files), units):
+                    assert isinstance(answer, BlockMatches)
+                    total += len(answer)
+                    yield answer
                 self.observer(Searched(done=done, total=number, records=total))
         finally:
             pool.shutdown(cancel_futures=True)
             files.close()
         self.report.add(matches=total, records=total)
-        return total
 
     def _opened(self, files: FileCache) -> Iterator[tuple[int, _Unit, list[_Unit]]]:
         """Yield the number of all files, each file, and its blocks to read."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-import pyarrow as pa
+import numpy as np
 
 from archiver.archive.topic_archive import TopicArchive, open_archive
 from archiver.audit.acts import Noted
@@ -20,10 +20,12 @@ from archiver.audit.trail import AuditTrail, author
 from archiver.config import Config
 from archiver.errors import ConfigError
 from archiver.find import find
+from archiver.find.block_matches import BlockMatches
 from archiver.find.query import named_value
 from archiver.records.selection import AtOffset, AtTime, Earliest, Latest, Point, parse_point
 from archiver.storage.journal import Journal
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from archiver.upkeep.offset_spans import offset_spans
 from catalog.iceberg.table_catalog import TableCatalog
 from catalog.model import TopicRow, new_id
 from catalog.ranges.legal_holds import HeldSpan, Hold, of_config
@@ -80,8 +82,8 @@ class HoldKeeper:
         with self._connected() as (registry, catalog):
             archived = find_archived(self._config, topic, registry=registry, catalog=catalog)
             if metadata:
-                records = find(self._config, [topic], metadata=metadata, start=start, end=end, partitions=partitions)
-                spans = _spans_of(topic, records)
+                search = find(self._config, [topic], metadata=metadata, start=start, end=end, partitions=partitions)
+                spans = _spans_of(topic, search.matches())
             else:
                 spans = self._spans(topic, first, last, tuple(partitions))
             hold = Hold(
@@ -189,12 +191,11 @@ class HoldKeeper:
         return kept if partitions else (*kept, HeldSpan(besides=tuple(sorted(archive.partitions))))
 
 
-def _spans_of(topic: str, records: Iterable[tuple[str, pa.RecordBatch]]) -> tuple[HeldSpan, ...]:
+def _spans_of(topic: str, blocks: Iterable[BlockMatches]) -> tuple[HeldSpan, ...]:
     offsets: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for _, batch in records:
-        numbers = (batch.column(name).to_pylist() for name in ("partition", "offset"))
-        for partition, offset in zip(*numbers, strict=True):
-            offsets[partition].append((offset, offset + 1))
+    for block in blocks:
+        for partition in np.unique(block.partitions).tolist():
+            offsets[partition] += offset_spans(block.offsets[block.partitions == partition])
     spans = tuple(
         HeldSpan(partition=partition, start_offset=start, end_offset=end)
         for partition, parts in sorted(offsets.items())

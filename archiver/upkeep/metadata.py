@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Final
 
-import numpy as np
-
 from archiver.archive.mappings import KnownMappings
 from archiver.archive.open_file import OpenFile, TopicStorage
 from archiver.archive.table_files import ManifestReader, TableFile
@@ -24,6 +22,7 @@ from archiver.storage.journal import Journal
 from archiver.storage.objects import ObjectStore
 from archiver.storage.segment import RowRange
 from archiver.upkeep.archived_topic import ArchivedTopic, find_archived, known_topics
+from archiver.upkeep.offset_spans import offset_spans
 from catalog.errors import RegistryError
 from catalog.iceberg.archive_table import ArchiveTable
 from catalog.iceberg.table_catalog import TableCatalog
@@ -231,9 +230,7 @@ def _own_spans(part: HeldRange, files: Mapping[str, TableFile], table: ArchiveTa
     with closing(OpenFile.open(storage, files[part.path])) as opened:
         for block in opened.reader.blocks(rows):
             for kafka in opened.kafka(block, rows):
-                offsets = np.unique(kafka.field(columns.OFFSET).to_numpy())
-                runs = np.split(offsets, np.flatnonzero(np.diff(offsets) != 1) + 1)
-                yield from ((int(run[0]), int(run[-1]) + 1) for run in runs if len(run))
+                yield from offset_spans(kafka.field(columns.OFFSET).to_numpy())
 
 
 def _check_offsets(targets: Sequence[MetadataTarget], table: ArchiveTable, registry: Registry) -> None:

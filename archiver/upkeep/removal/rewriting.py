@@ -24,6 +24,7 @@ from archiver.rewrite.rewritten_file import RewrittenFile, check_footer
 from archiver.rewrite.target import RewriteTarget
 from archiver.storage.segment import SegmentFormat, SegmentLayout, SegmentOrigin
 from archiver.storage.spool import TaskSpool
+from archiver.upkeep.offset_spans import offset_spans
 from archiver.upkeep.removal.components import Component
 from archiver.upkeep.removal.conditions import Condition, judge
 from archiver.upkeep.removal.row_account import Fate, RowAccount
@@ -31,7 +32,6 @@ from archiver.wire.record_digest import RecordDigest
 from catalog.model import DataFileInfo, file_name
 from catalog.partitioning import PartitionTuple
 from catalog.ranges.rewrite import NewFile, RewriteGroup
-from catalog.ranges.spans import joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,12 +242,5 @@ def _spans(found: Mapping[int, list[npt.NDArray[np.int64]]]) -> tuple[tuple[int,
     return tuple(
         (partition, start, end)
         for partition, parts in sorted(found.items())
-        for start, end in _runs(np.unique(np.concatenate(parts)))
+        for start, end in offset_spans(np.concatenate(parts))
     )
-
-
-def _runs(offsets: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    borders = np.flatnonzero(np.diff(offsets) > 1)
-    starts = offsets[np.concatenate(([0], borders + 1))]
-    ends = offsets[np.concatenate((borders, [len(offsets) - 1]))] + 1
-    return joined(zip(starts.tolist(), ends.tolist(), strict=True))
