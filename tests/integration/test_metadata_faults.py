@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -18,6 +19,8 @@ from catalog.errors import RegistryError
 from catalog.registry import Registry
 from tests.support.archive.job_runs import archive_once
 from tests.support.archive.metadata_entries import WAITS, entry_of
+from tests.support.archive.wrong_schema import WRONG, archived_wrongly, produce
+from tests.support.engine.inline_engine import InlineEngine
 from tests.support.servers.stack import Stack
 from tests.support.timing.eventually import eventually
 
@@ -49,6 +52,12 @@ def admin(config: Config) -> Iterator[psycopg.Connection]:
         yield connection
 
 
+def lose_journal(config: Config) -> None:
+    store = ObjectStore.of(config.catalog)
+    for listed in store.list(str(config.archive.journal)):
+        store.file_io(listed.path).delete(listed.path)
+
+
 def journaled(config: Config) -> int:
     return len(ObjectStore.of(config.catalog).list(f"{config.archive.journal}/metadata"))
 
@@ -66,10 +75,22 @@ def test_a_set_whose_session_ends_leaves_no_object(config: Config, topic: str, a
 
 def test_a_lost_journal_leaves_metadata_in_force(config: Config, topic: str) -> None:
     MetadataKeeper(config).set(topic, NamedTargets(keys=(b"a",)), {"case": "1"})
-    store = ObjectStore.of(config.catalog)
-    for listed in store.list(str(config.archive.journal)):
-        store.file_io(listed.path).delete(listed.path)
+    lose_journal(config)
     Rebuild(config, [topic]).run()
+    assert [entry.value for entry in MetadataKeeper(config).listed(topic, NamedTargets())] == ["1"]
+
+
+def test_a_version_after_a_lost_journal_takes_no_metadata(stack: Stack, tmp_path: Path) -> None:
+    """The journal then has the newest version, and no older one."""
+    path, topic, proto = archived_wrongly(stack, tmp_path)
+    config = load_config(path)
+    MetadataKeeper(config).set(topic, NamedTargets(keys=(b"a",)), {"case": "1"})
+    lose_journal(config)
+    proto.write_text(WRONG.replace("int32 id = 1;", "int32 id = 1; string note = 9;"))
+    produce(stack, topic, 2)
+    archive_once(path, topic, engine=InlineEngine())
+    (rebuilt,) = Rebuild(config, [topic]).run()
+    assert rebuilt.from_journal
     assert [entry.value for entry in MetadataKeeper(config).listed(topic, NamedTargets())] == ["1"]
 
 

@@ -149,7 +149,8 @@ class Rebuild:
         for commit_id, accepted in entries.accepted():
             registry.rows.record_refill(topic, replaced={}, accepted=accepted, commit_id=commit_id)
         versions = frozenset(version.version for version in registry.ledger.load(topic).versions)
-        metadata = _restore_metadata(entries, topic, registry, is_complete=is_complete)
+        is_whole = is_complete and versions <= {schema.version.version for schema in journal.schemas}
+        metadata = _restore_metadata(entries, topic, registry, is_whole=is_whole)
         ends = self._ends(table, registry, journal)
         waiting = continuing_ranges(table, objects, FORMATS, versions=versions, ends=ends)
         staged = registry.files.stage(topic, waiting.ranges, table_offsets=table.offsets)
@@ -249,17 +250,18 @@ class Rebuild:
         )
 
 
-def _restore_metadata(journal: TableJournal, topic: TopicRow, registry: Registry, *, is_complete: bool) -> int:
+def _restore_metadata(journal: TableJournal, topic: TopicRow, registry: Registry, *, is_whole: bool) -> int:
     """Restore entries, and return their number.
 
-    Entries that lost their object in a complete journal were erased: the registry's database was set back since.
+    If `is_whole`, the journal has all versions, so it wasn't lost: it gets only later ones again. Then entries without
+    an object were erased, and the registry's database was set back since.
     """
     folder = journal.metadata
     if folder is None:
         return 0
     journaled = registry.metadata.ids(topic, current_in=folder.path)  # before the objects, which are written first
     objects = folder.ids()
-    if is_complete:
+    if is_whole:
         registry.metadata.doom_ids(topic, journaled - objects)
     return registry.metadata.restore(topic, folder.read(objects), folder.path, folder.ids)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,4 +17,4 @@ OFFSETS = st.lists(st.integers(0, 30) | st.integers(2**63 - 30, 2**63 - 2))
 def test_spans_have_the_offsets_and_gaps_between(offsets: list[int]) -> None:
     spans = offset_spans(np.array(offsets, np.int64))
     assert [offset for start, end in spans for offset in range(start, end)] == sorted(set(offsets))
-    assert all(before[1] < after[0] for before, after in zip(spans, spans[1:], strict=False))
+    assert all(before[1] < after[0] for before, after in pairwise(spans))
