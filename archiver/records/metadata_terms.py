@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from operator import eq, ge, gt, le, lt, ne
-from typing import Any, Final, assert_never
+from typing import Final, assert_never
 
 from archiver.errors import ConfigError
-from archiver.records.where import Where
+from archiver.records.where import COMPARE_VALUES, Where
 from archiver.records.where_syntax import AllOf, AnyOf, BytesAre, Condition, MetaIs, Not, NumberIs
 from catalog.ranges.spans import joined
 from catalog.record_metadata import MetadataEntry, MetadataTarget, OfKey, OfOffsets, current
@@ -17,17 +16,6 @@ from catalog.record_metadata import MetadataEntry, MetadataTarget, OfKey, OfOffs
 MOST_TERMS: Final = 1_000
 """The keys and ranges of offsets that a condition may stand for: each is judged for each record."""
 NOTHING: Final = NumberIs("offset", "<", 0)
-_MATCHES: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "=": eq,
-    "!=": ne,
-    "<": lt,
-    "<=": le,
-    ">": gt,
-    ">=": ge,
-    "starts with": bytes.startswith,
-    "ends with": bytes.endswith,
-    "contains": bytes.__contains__,
-}
 
 
 def with_metadata(where: Where, entries: Sequence[MetadataEntry]) -> Where:
@@ -39,7 +27,7 @@ def names_key(condition: Condition, key: bytes) -> bool:
     """Whether a condition holds for every record with a key, by the key alone."""
     match condition:
         case BytesAre("key", comparison, value):
-            return _MATCHES[comparison](key, value)
+            return COMPARE_VALUES[comparison](key, value)
         case AllOf(terms):
             return all(names_key(term, key) for term in terms)
         case AnyOf(terms):
@@ -67,7 +55,7 @@ def _replaced(condition: Condition, entries: Sequence[MetadataEntry]) -> Conditi
 def _matches(condition: MetaIs, entry: MetadataEntry) -> bool:
     if entry.name != condition.name or entry.value is None:
         return False
-    return condition.value is None or _MATCHES[condition.comparison](entry.value.encode(), condition.value)
+    return condition.value is None or COMPARE_VALUES[condition.comparison](entry.value.encode(), condition.value)
 
 
 def _terms(name: str, targets: Iterable[MetadataTarget]) -> Iterator[Condition]:

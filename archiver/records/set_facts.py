@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from operator import eq, ge, gt, le, lt, ne
-from typing import Any, Final
-
 from archiver.records.possible import Leaf
 from archiver.records.table_columns import TableColumn
+from archiver.records.where import COMPARE_VALUES
 from archiver.records.where_syntax import BytesAre, Exists, Header, NullTest
 from archiver.storage.value_sets import Values, ValueSets, is_listed_value
 from schema_mapping.columns.fixed import HEADER_KEY_ID, HEADER_VALUE_ID, RAW_HEADER_KEY_ID
-
-_MATCHES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "=": eq,
-    "!=": ne,
-    "<": lt,
-    "<=": le,
-    ">": gt,
-    ">=": ge,
-    "starts with": bytes.startswith,
-    "ends with": bytes.endswith,
-    "contains": bytes.__contains__,
-}
 
 
 def is_in_sets(leaf: Leaf, key_id: int | None) -> bool:
@@ -68,5 +53,5 @@ def _may_match(values: Values | None, comparison: str, value: int | bytes) -> bo
     """Values of another type may mean anything."""
     if values is None or (comparison == "=" and value in values):
         return True
-    matches, kind = _MATCHES[comparison], type(value)
+    matches, kind = COMPARE_VALUES[comparison], type(value)
     return any(type(it) is not kind or matches(it, value) for it in values)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, Final, TypeAlias, assert_never
 
 import numpy as np
@@ -48,6 +49,18 @@ COMPARE: Final[dict[str, Callable[..., Any]]] = {
     "ends with": pc.ends_with,
     "contains": pc.match_substring,
 }
+COMPARE_VALUES: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": eq,
+    "!=": ne,
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+    "starts with": bytes.startswith,
+    "ends with": bytes.endswith,
+    "contains": bytes.__contains__,
+}
+"""COMPARE of two Python values instead of an Arrow column and a value."""
 _TEXT_OR_SPACE: Final = re.compile(r"""(?P<text>'[^']*'|"[^"]*")|\s+""")
 MATCHES: Final = ("starts with", "ends with", "contains")
 
